@@ -1,0 +1,336 @@
+"""Arms: reward distributions on [0, 1] with exactly known means.
+
+Every kind of arm is a small frozen class with a `mean`. How a kind is drawn stands in `partage.engine.tape`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage.errors import InputError
+
+BERNOULLI, UNIFORM, CONSTANT, DISCRETE, EMPIRICAL, BETA, TRUNCATED_NORMAL = range(7)
+
+
+def _number(what: str, value: object, low: float = -math.inf, high: float = math.inf, allowed: str = "") -> float:
+    """Return `value` as a float in [low, high], or say what is allowed."""
+    allowed = allowed or f"a number between {low:g} and {high:g}"
+    if isinstance(value, (bool, str, bytes)) or value is None:
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.") from None
+    if not low <= number <= high or math.isinf(number):
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
+    return number
+
+
+def _positive(what: str, value: object) -> float:
+    number = _number(what, value, 0.0, math.inf, "a finite number above 0")
+    if number == 0:
+        raise InputError(f"{what} is {value!r}; it must be a finite number above 0.")
+    return number
+
+
+def _sequence(what: str, values: object) -> tuple[object, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputError(f"{what} must be a list of numbers, not {values!r}.")
+    given = tuple(values)
+    if not given:
+        raise InputError(f"{what} must hold at least one number.")
+    return given
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Pays 1 with probability `mean`, otherwise 0.
+
+    >>> Bernoulli(0.9).mean
+    0.9
+    """
+
+    kind: ClassVar[int] = BERNOULLI
+    mean: float
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", _number("The mean of a Bernoulli arm", self.mean, 0, 1))
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """What `partage.engine.tape` draws from."""
+        return self.mean, 0.0
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Pays evenly between `low` and `high`.
+
+    >>> Uniform(0.25, 0.75).mean
+    0.5
+    """
+
+    kind: ClassVar[int] = UNIFORM
+    low: float = 0.0
+    high: float = 1.0
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _number("The low end of a uniform arm", self.low, 0, 1))
+        object.__setattr__(self, "high", _number("The high end of a uniform arm", self.high, 0, 1))
+        if self.low > self.high:
+            raise InputError(
+                f"The low end of a uniform arm is {self.low!r}, above its high end {self.high!r}; "
+                "it must be at most the high end."
+            )
+
+    @property
+    def mean(self) -> float:
+        """The expected reward."""
+        return (self.low + self.high) / 2
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """What `partage.engine.tape` draws from."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Always pays `value`.
+
+    >>> Constant(0.3).mean
+    0.3
+    """
+
+    kind: ClassVar[int] = CONSTANT
+    value: float
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _number("The value of a constant arm", self.value, 0, 1))
+
+    @property
+    def mean(self) -> float:
+        """The expected reward."""
+        return self.value
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """What `partage.engine.tape` draws from."""
+        return self.value, 0.0
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Pays by a Beta(`a`, `b`) distribution.
+
+    >>> Beta(2, 6).mean
+    0.25
+    """
+
+    kind: ClassVar[int] = BETA
+    a: float
+    b: float
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "a", _positive("The parameter a of a beta arm", self.a))
+        object.__setattr__(self, "b", _positive("The parameter b of a beta arm", self.b))
+
+    @property
+    def mean(self) -> float:
+        """The expected reward."""
+        total = self.a + self.b
+        return self.a / total if math.isfinite(total) else self.a / 2 / (self.a / 2 + self.b / 2)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """What `partage.engine.tape` draws from."""
+        return self.a, self.b
+
+
+@cache
+def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of Gauss and Legendre on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(100)
+
+
+@dataclass(frozen=True)
+class TruncatedNormal:
+    """Pays by a normal distribution (`location`, `scale`) conditioned on [0, 1].
+
+    >>> TruncatedNormal(0.5, 0.2).mean
+    0.5
+    """
+
+    kind: ClassVar[int] = TRUNCATED_NORMAL
+    location: float
+    scale: float
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        what = "The location of a truncated normal arm"
+        location = _number(what, self.location, -math.inf, math.inf, "a finite number")
+        object.__setattr__(self, "location", location)
+        object.__setattr__(self, "scale", _positive("The scale of a truncated normal arm", self.scale))
+
+    @property
+    def mean(self) -> float:
+        """The expected reward, to rounding: differences of normal densities cancel far out and for wide scales.
+
+        So the density is integrated as far from its highest point in [0, 1] as it is above e^-50 of its height.
+        """
+        mode = min(max(self.location, 0.0), 1.0)
+        away = abs(self.location - mode) / self.scale
+        reach = self.scale * 100 / (away + math.hypot(away, 10))
+        if reach == 0:
+            return mode
+        low, high = max(-mode, -reach), min(1 - mode, reach)
+        nodes, weights = _quadrature()
+        off = (low + high) / 2 + (high - low) / 2 * nodes
+        weights = weights * np.exp(-abs(off / self.scale) * (abs(off / self.scale) + 2 * away) / 2)
+        return min(max(mode + float(weights @ off / weights.sum()), 0.0), 1.0)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """What `partage.engine.tape` draws from."""
+        return self.location, self.scale
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Pays `values[j]` with probability `weights[j]`.
+
+    >>> Discrete([0, 0.5, 1], [0.2, 0.3, 0.5]).mean
+    0.65
+    """
+
+    kind: ClassVar[int] = DISCRETE
+    parameters: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+    name: str | None = None
+
+    def __init__(self, values: Sequence[float], weights: Sequence[float], name: str | None = None) -> None:
+        pays = tuple(_number("A value of a discrete arm", v, 0, 1) for v in _sequence("The values", values))
+        shares = tuple(_number("A weight of a discrete arm", w, 0, 1) for w in _sequence("The weights", weights))
+        if len(pays) != len(shares):
+            raise InputError(
+                f"A discrete arm has {len(pays)} values and {len(shares)} weights; each value needs one weight."
+            )
+        if abs(math.fsum(shares) - 1) > 1e-9:
+            raise InputError(f"The weights of a discrete arm sum to {math.fsum(shares):.12g}; they must sum to 1.")
+        object.__setattr__(self, "values", pays)
+        object.__setattr__(self, "weights", shares)
+        object.__setattr__(self, "name", name)
+
+    @property
+    def mean(self) -> float:
+        """The expected reward, rounded once."""
+        weights = [Fraction(weight) for weight in self.weights]
+        paid = sum(Fraction(value) * weight for value, weight in zip(self.values, weights, strict=True))
+        return float(paid / sum(weights))
+
+
+@dataclass(frozen=True)
+class Empirical:
+    """Pays a value drawn evenly, with replacement, from a `sample` of yours.
+
+    >>> Empirical([0.1, 0.4, 0.4, 0.7]).mean
+    0.4
+    """
+
+    kind: ClassVar[int] = EMPIRICAL
+    parameters: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    values: tuple[float, ...] = field(repr=False)
+    name: str | None = None
+
+    def __init__(self, sample: Sequence[float], name: str | None = None) -> None:
+        pays = tuple(_number("A value of an empirical arm", v, 0, 1) for v in _sequence("The sample", sample))
+        object.__setattr__(self, "values", pays)
+        object.__setattr__(self, "name", name)
+
+    @property
+    def mean(self) -> float:
+        """The sample's mean, which is the expected reward."""
+        return math.fsum(self.values) / len(self.values)
+
+
+@dataclass(frozen=True)
+class RandomBernoulli:
+    """A Bernoulli arm whose mean is drawn evenly between `low` and `high`, anew in each run.
+
+    >>> 0.2 <= RandomBernoulli(0.2, 0.4).drawn(np.random.default_rng(0)).mean <= 0.4
+    True
+    """
+
+    mean: ClassVar[float] = math.nan
+    low: float = 0.0
+    high: float = 1.0
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        Uniform(self.low, self.high)  # the same is allowed
+
+    def drawn(self, generator: np.random.Generator) -> Bernoulli:
+        """Return the arm of one run."""
+        return Bernoulli(float(generator.uniform(self.low, self.high)), self.name)
+
+
+Arm = Bernoulli | Uniform | Constant | Beta | TruncatedNormal | Discrete | Empirical
+
+
+def bernoulli(means: Sequence[float]) -> tuple[Bernoulli, ...]:
+    """Bernoulli arms with these means.
+
+    >>> [arm.mean for arm in bernoulli([0.9, 0.8])]
+    [0.9, 0.8]
+    """
+    return tuple(Bernoulli(mean) for mean in _sequence("The means", means))  # type: ignore[arg-type]
+
+
+class RewardTable(NamedTuple):
+    """The arms as arrays, for compiled code.
+
+    Arm i is of kind `kinds[i]` with parameters `first[i]` and `second[i]`; the values (and cumulated weights) of a
+    discrete or empirical arm stand at `starts[i]:starts[i + 1]`.
+    """
+
+    kinds: NDArray[np.int64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    cumulated: NDArray[np.float64]
+
+
+def reward_table(arms: Sequence[Arm]) -> RewardTable:
+    """Lay the arms out as arrays."""
+    values: list[float] = []
+    cumulated: list[float] = []
+    starts = [0]
+    for arm in arms:
+        if isinstance(arm, (Discrete, Empirical)):
+            weights = np.array(arm.weights if isinstance(arm, Discrete) else [1.0] * len(arm.values))
+            possible = weights > 0
+            running = np.cumsum(weights[possible]) / np.sum(weights)
+            running[-1] = 1.0  # a draw below 1 always finds its value
+            values += np.array(arm.values)[possible].tolist()
+            cumulated += running.tolist()
+        starts.append(len(values))
+    return RewardTable(
+        np.array([arm.kind for arm in arms], dtype=np.int64),
+        np.array([arm.parameters[0] for arm in arms], dtype=np.float64),
+        np.array([arm.parameters[1] for arm in arms], dtype=np.float64),
+        np.array(starts, dtype=np.int64),
+        np.array(values, dtype=np.float64),
+        np.array(cumulated, dtype=np.float64),
+    )

@@ -1,0 +1,108 @@
+"""The board: the public state of a game, and nothing else."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Pull(NamedTuple):
+    """One step of one agent: the arm she pulls, and whether she broadcasts the reward (an explore pull)."""
+
+    arm: int
+    share: bool
+
+
+@dataclass
+class Record:
+    """How often each arm was seen and the sum of the rewards seen."""
+
+    counts: list[int]
+    sums: list[float]
+
+    @classmethod
+    def empty(cls, arms: int) -> "Record":
+        """Nothing seen yet."""
+        return cls([0] * arms, [0.0] * arms)
+
+    def add(self, arm: int, reward: float) -> None:
+        """Note one reward of an arm."""
+        self.counts[arm] += 1
+        self.sums[arm] += reward
+
+
+def radius(horizon: int, count: float) -> float:
+    """Half the width of an arm's interval (the paper's rad): sqrt(2 log T / N_i), infinite for N_i = 0."""
+    return math.sqrt(2 * math.log(horizon) / count) if count else math.inf
+
+
+@dataclass
+class Board:
+    """What every agent sees: how often each arm was broadcast and the mean of those rewards.
+
+    Attributes
+    ----------
+    horizon
+        Pulls per agent (the paper's T).
+    tie_order
+        The arms in the order in which ties are broken, drawn once per run and public.
+    record
+        Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
+    public
+        Whether somebody shares the arm. Other arms are none of the board's business.
+    active
+        Whether the arm is still in play (the paper's A(t)). A rule's `revise` takes arms out.
+    """
+
+    horizon: int
+    tie_order: Sequence[int]
+    public: Sequence[bool]
+    record: Record = field(init=False)
+    active: list[bool] = field(init=False)
+    rank: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        arms = len(self.tie_order)
+        self.record = Record.empty(arms)
+        self.active = list(self.public)
+        self.rank = [0] * arms
+        for rank, arm in enumerate(self.tie_order):
+            self.rank[arm] = rank
+
+    @property
+    def arms(self) -> int:
+        """How many arms there are (the paper's N)."""
+        return len(self.tie_order)
+
+    @property
+    def counts(self) -> list[int]:
+        """Broadcasts of each arm (the paper's N_i)."""
+        return self.record.counts
+
+    def actives(self) -> list[int]:
+        """Return the active arms (the paper's A(t))."""
+        return [arm for arm in range(self.arms) if self.active[arm]]
+
+    def mean(self, arm: int) -> float:
+        """Return the mean of the broadcast rewards; an arm never broadcast ranks below every other."""
+        return self.record.sums[arm] / self.counts[arm] if self.counts[arm] else -math.inf
+
+    def upper(self, arm: int) -> float:
+        """Return the upper end of the arm's interval."""
+        return self.mean(arm) + radius(self.horizon, self.counts[arm]) if self.counts[arm] else math.inf
+
+    def lower(self, arm: int) -> float:
+        """Return the lower end of the arm's interval."""
+        return self.mean(arm) - radius(self.horizon, self.counts[arm]) if self.counts[arm] else -math.inf
+
+    def least(self, arms: Iterable[int]) -> int:
+        """Return the least-broadcast of these arms, ties by the tie order."""
+        return min(arms, key=lambda arm: (self.counts[arm], self.rank[arm]))
+
+    def best(self, arms: Iterable[int]) -> int:
+        """Return the arm with the highest mean among these, ties by the tie order."""
+        return min(arms, key=lambda arm: (-self.mean(arm), self.rank[arm]))
+
+    def leader(self) -> int:
+        """Return the active arm with the highest mean: what a commit pulls."""
+        return self.best(self.actives())

@@ -1,0 +1,1 @@
+"""How a game is played: the plain reference, and the compiled engine that equals it."""

@@ -1,0 +1,163 @@
+"""Compiled play, pull by pull, for what depends on private rewards: O(M T) by nature.
+
+Balanced-ETC on a game with arms that nobody shares, and sharing without a protocol.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from partage.engine.tally import all_rows, clear
+from partage.engine.tape import TAPE, reward
+
+
+@njit(cache=True, nogil=True)
+def _index(count, total, two_log):
+    """The 2-UCB index."""
+    return total / count + math.sqrt(two_log / count) if count > 0 else math.inf
+
+
+@njit(cache=True, nogil=True)
+def _mean(count, total):
+    return total / count if count > 0 else -math.inf
+
+
+@njit(cache=True, nogil=True)
+def _best_active(counts, sums, active, rank):
+    """Return the active arm with the highest mean, ties by the tie order; -1 where no arm is active."""
+    best = -1
+    for arm in range(len(active)):
+        if active[arm]:
+            if best < 0:
+                best = arm
+                continue
+            mine, its = _mean(counts[arm], sums[arm]), _mean(counts[best], sums[best])
+            if mine > its or (mine == its and rank[arm] < rank[best]):
+                best = arm
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _revise(counts, sums, active, rank, two_log):
+    """Eq. 1 over all arms; return whether an arm left."""
+    highest, staying, leaving = -math.inf, 0, 0
+    for arm in range(len(active)):
+        if counts[arm] > 0:
+            highest = max(highest, sums[arm] / counts[arm] - math.sqrt(two_log / counts[arm]))
+    for arm in range(len(active)):
+        if active[arm]:
+            if _index(counts[arm], sums[arm], two_log) <= highest:
+                leaving += 1
+            else:
+                staying += 1
+    if leaving == 0:
+        return False
+    keeps = _best_active(counts, sums, active, rank) if staying == 0 else -1
+    for arm in range(len(active)):
+        if active[arm] and arm != keeps and _index(counts[arm], sums[arm], two_log) <= highest:
+            active[arm] = False
+    return leaving > 1 or staying > 0
+
+
+@njit(cache=True, nogil=True)
+def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
+    """Return the hidden arm with the highest private index, and that index."""
+    best, highest = hidden[0], -math.inf
+    for arm in hidden:
+        index = _index(own_counts[agent, arm], own_sums[agent, arm], two_log)
+        if index > highest or (index == highest and rank[arm] < rank[best]):
+            best, highest = arm, index
+    return best, highest
+
+
+@njit(cache=True, nogil=True)
+def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
+    """Play one run of Balanced-ETC on a game with arms that nobody shares."""
+    clear(game, outcome)
+    all_rows(outcome)
+    agents, arms, two_log = game.agents, game.arms, game.two_log
+    counts, sums, active = outcome.counts, outcome.sums, outcome.active
+    rank = np.empty(arms, np.int64)
+    rank[tie_order] = np.arange(arms)
+    hidden = np.flatnonzero(~game.public)
+    own_counts, own_sums = np.zeros((agents, arms), np.int64), np.zeros((agents, arms))
+    best, highest = np.empty(agents, np.int64), np.empty(agents)
+    for agent in range(agents):
+        best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
+    was_active = np.empty(arms, np.bool_)
+    n_active = np.sum(active)
+    least = 0
+    leader = _best_active(counts, sums, active, rank)
+
+    for step in range(game.horizon):
+        for place in range(agents):
+            agent = order[place]
+            entry, arm = -1, -1
+            if n_active > 1:
+                for e in range(game.starts[agent], game.starts[agent + 1]):
+                    i = game.shared[e]
+                    if active[i] and (
+                        entry < 0 or counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm])
+                    ):
+                        entry, arm = e, i
+            if entry >= 0 and (math.isinf(balance) or counts[arm] <= balance * least):
+                outcome.explore[entry] += 1
+                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                counts[arm] += 1
+                was_active[:] = active
+                if _revise(counts, sums, active, rank, two_log):
+                    n_active = np.sum(active)
+                    for i in range(arms):
+                        if was_active[i] and not active[i]:
+                            outcome.eliminated_step[i], outcome.eliminated_agent[i] = step + 1, agent
+                least = np.min(counts[active])
+                leader = _best_active(counts, sums, active, rank)
+                continue
+
+            arm = best[agent]
+            if leader >= 0:
+                index = _index(
+                    counts[leader] + own_counts[agent, leader], sums[leader] + own_sums[agent, leader], two_log
+                )
+                if index > highest[agent] or (index == highest[agent] and rank[leader] < rank[arm]):
+                    arm = leader
+            own_sums[agent, arm] += reward(k0, k1, game.rewards, arm, own_counts[agent, arm], 1 + agent)
+            own_counts[agent, arm] += 1
+            if arm == best[agent]:
+                best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
+    for agent in range(agents):
+        outcome.commit[:, agent] = own_counts[agent]
+
+
+@njit(cache=True, nogil=True)
+def play_no_protocol(game, k0, k1, tie_order, order, outcome):
+    """Play one run in which each agent runs 2-UCB on all she sees and broadcasts whatever she shares."""
+    clear(game, outcome)
+    all_rows(outcome)
+    agents, arms, two_log = game.agents, game.arms, game.two_log
+    counts, sums = outcome.counts, outcome.sums
+    own_counts, own_sums = np.zeros((agents, arms), np.int64), np.zeros((agents, arms))
+    entry_of = np.full((agents, arms), -1)
+    for agent in range(agents):
+        for entry in range(game.starts[agent], game.starts[agent + 1]):
+            entry_of[agent, game.shared[entry]] = entry
+
+    for _ in range(game.horizon):
+        for place in range(agents):
+            agent = order[place]
+            arm, highest = -1, -math.inf
+            for i in tie_order:  # the first of equals wins
+                index = _index(counts[i] + own_counts[agent, i], sums[i] + own_sums[agent, i], two_log)
+                if index > highest:
+                    arm, highest = i, index
+            entry = entry_of[agent, arm]
+            if entry >= 0:
+                outcome.explore[entry] += 1
+                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                counts[arm] += 1
+            else:
+                own_sums[agent, arm] += reward(k0, k1, game.rewards, arm, own_counts[agent, arm], 1 + agent)
+                own_counts[agent, arm] += 1
+    for agent in range(agents):
+        outcome.commit[:, agent] = own_counts[agent]

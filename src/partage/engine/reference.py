@@ -1,0 +1,80 @@
+"""Reference play: any rule, one pull at a time, in plain Python. What the engine is checked against."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage.arms import reward_table
+from partage.board import Board, Pull, Record
+from partage.engine import tape
+from partage.engine.tally import Tally
+from partage.errors import InputError
+from partage.game import Game
+from partage.sharing import Sharing
+
+
+class Rule(Protocol):
+    """How agents play. A rule of your own needs no more than this.
+
+    `name` is what tables call it. `private` says whether `decide` reads the agent's `own` record of private pulls.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tables call the rule."""
+
+    @property
+    def private(self) -> bool:
+        """Whether `decide` reads the agent's own record."""
+
+    def decide(self, board: Board, shares: Collection[int], own: Record) -> Pull:
+        """Return what an agent who shares these arms pulls next, and whether she broadcasts it."""
+
+    def revise(self, board: Board) -> None:
+        """Take arms out of the active set, after a broadcast."""
+
+
+def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
+    """Play one run of a game whose sharing is fixed."""
+    sharing = game.sharing
+    assert isinstance(sharing, Sharing)
+    agents, arms = game.agents, len(game.arms)
+    rewards = tape.Rewards(key, reward_table(game.fixed_arms()))
+    public = [sharers > 0 for sharers in sharing.sharers()]
+    board = Board(game.horizon, [int(arm) for arm in tape.permutation(key[0], key[1], tape.TIE_ORDER, arms)], public)
+    order = tape.permutation(key[0], key[1], tape.AGENT_ORDER, agents) if sharing.shuffled else range(agents)
+    shares = [frozenset(sharing.of(agent)) for agent in range(agents)]
+    own = [Record.empty(arms) for _ in range(agents)]
+    keeps_own = rule.private or not all(public)
+
+    explore = np.zeros((agents, arms), np.int64)
+    commit = np.zeros((agents, arms), np.int64)
+    eliminated_step, eliminated_agent = np.full(arms, -1), np.full(arms, -1)
+    for step in range(1, game.horizon + 1):
+        for agent in order:
+            arm, share = rule.decide(board, shares[agent], own[agent])
+            if not share:
+                commit[agent, arm] += 1
+                if keeps_own:
+                    own[agent].add(arm, rewards.private(agent, arm, own[agent].counts[arm]))
+                continue
+            if arm not in shares[agent]:
+                raise InputError(f"The rule {rule.name} broadcast arm {arm}, which agent {agent} does not share.")
+            explore[agent, arm] += 1
+            board.record.add(arm, rewards.broadcast(arm, board.counts[arm]))
+            before = list(board.active)
+            rule.revise(board)
+            for gone in range(arms):
+                if before[gone] and not board.active[gone]:
+                    eliminated_step[gone], eliminated_agent[gone] = step, agent
+    return Tally(
+        explore,
+        commit,
+        np.array(board.record.counts, np.int64),
+        np.array(board.record.sums),
+        np.array(board.active),
+        eliminated_step,
+        eliminated_agent,
+    )

@@ -1,0 +1,155 @@
+"""Tallies: what happened in one run, and the arrays that compiled code reads and fills."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from partage.arms import RewardTable, reward_table
+from partage.game import Game
+from partage.sharing import Sharing
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What happened in one run.
+
+    Attributes
+    ----------
+    explore, commit
+        Explore and commit pulls, by agent and arm (the paper's N^e and N^c). Private pulls count as commits.
+    broadcasts, sums
+        The public record at the end: broadcasts of each arm (the paper's N_i(T)) and the sum of their rewards.
+    active
+        Which arms were still active (the paper's A(T)).
+    eliminated_step, eliminated_agent
+        Step (1 to T) and agent (from 0) of the broadcast that took the arm out; -1 where none did.
+    """
+
+    explore: Ints
+    commit: Ints
+    broadcasts: Ints
+    sums: Floats
+    active: NDArray[np.bool_]
+    eliminated_step: Ints
+    eliminated_agent: Ints
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tally) and all(
+            np.array_equal(mine, getattr(other, name)) for name, mine in vars(self).items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class GameTable(NamedTuple):
+    """A game as arrays. Agent m shares the arms at `starts[m]:starts[m + 1]` of `shared`: its entries."""
+
+    agents: int
+    arms: int
+    horizon: int
+    two_log: float
+    rewards: RewardTable
+    gaps: Floats
+    starts: Ints
+    shared: NDArray[np.int32]
+    public: NDArray[np.bool_]
+    shuffled: bool
+
+
+def game_table(game: Game) -> GameTable:
+    """Lay out a game in which nothing is left to draw (`Game.drawn`)."""
+    sharing = game.sharing
+    assert isinstance(sharing, Sharing)
+    return GameTable(
+        game.agents,
+        len(game.arms),
+        game.horizon,
+        2 * math.log(game.horizon),
+        reward_table(game.fixed_arms()),
+        game.gaps,
+        sharing.starts,
+        sharing.shared,
+        sharing.sharers() > 0,
+        sharing.shuffled,
+    )
+
+
+class Outcome(NamedTuple):
+    """Room for what a run's compiled play leaves behind.
+
+    Explore pulls stand by entry of the sharing. Commit pulls stand in rows: row r holds, by agent, the commits on
+    arm `led[r]`, and `rows[0]` rows are in use, because only arms that led were ever committed to.
+    """
+
+    counts: Ints
+    sums: Floats
+    active: NDArray[np.bool_]
+    eliminated_step: Ints
+    eliminated_agent: Ints
+    explore: Ints
+    led: Ints
+    rows: Ints
+    commit: Ints
+
+
+@njit(cache=True, nogil=True)
+def new_outcome(game):
+    """Make room for one run; a kernel may fill it again and again."""
+    arms = game.arms
+    return Outcome(
+        np.zeros(arms, np.int64),
+        np.zeros(arms, np.float64),
+        np.zeros(arms, np.bool_),
+        np.zeros(arms, np.int64),
+        np.zeros(arms, np.int64),
+        np.zeros(len(game.shared), np.int64),
+        np.zeros(arms, np.int64),
+        np.zeros(1, np.int64),
+        np.empty((arms, game.agents + 1), np.int64),  # a row takes memory only once it is used
+    )
+
+
+@njit(cache=True, nogil=True)
+def clear(game, outcome):
+    """Make an outcome ready for the next run."""
+    outcome.counts[:] = 0
+    outcome.sums[:] = 0.0
+    outcome.active[:] = game.public
+    outcome.eliminated_step[:] = -1
+    outcome.eliminated_agent[:] = -1
+    outcome.explore[:] = 0
+    outcome.rows[0] = 0
+
+
+@njit(cache=True, nogil=True)
+def all_rows(outcome):
+    """Give every arm a row of commits: row i is arm i."""
+    outcome.commit[:] = 0
+    outcome.led[:] = np.arange(len(outcome.led))
+    outcome.rows[0] = len(outcome.led)
+
+
+def tally_of(game: GameTable, outcome: Outcome) -> Tally:
+    """Spread an outcome out by agent and arm."""
+    explore = np.zeros((game.agents, game.arms), np.int64)
+    owner = np.repeat(np.arange(game.agents), np.diff(game.starts))
+    explore[owner, game.shared] = outcome.explore
+    commit = np.zeros((game.agents, game.arms), np.int64)
+    rows = outcome.rows[0]
+    commit[:, outcome.led[:rows]] = outcome.commit[:rows, : game.agents].T
+    return Tally(
+        explore,
+        commit,
+        outcome.counts.copy(),
+        outcome.sums.copy(),
+        outcome.active.copy(),
+        outcome.eliminated_step.copy(),
+        outcome.eliminated_agent.copy(),
+    )

@@ -1,0 +1,247 @@
+"""The tape: every reward of a run, as a pure function of where it stands.
+
+A run has a 128-bit key. Its random words are Philox4x64-10 (Salmon et al. 2011; numpy's `Philox`) under that key,
+and the 256-bit counter says what a word is for:
+
+    counter = (block, entry, arm, stream)        four words of 64 bits a block
+
+`stream` is 0 for the tape that broadcasts read, 1 + m for the private pulls of agent m, and `OTHER` for what is
+drawn once per run (tie order, order of agents, random games), where `arm` holds the purpose. So the k-th reward of
+an arm needs no state: reference and engine, one thread or many machines, read the same tape, and two rules on one
+seed see the same k-th reward of an arm.
+
+Bernoulli rewards come 64 to an entry: bit b of the words at entry k // 64 are the binary digits of a uniform
+number, compared to the mean digit by digit until it is decided, which is exact and takes about 7 words for 64
+rewards. Every other kind draws from the words of its own entry.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from partage import arms as kinds
+from partage.arms import RewardTable
+
+TAPE = 0
+OTHER = 2**64 - 1
+TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
+
+_BERNOULLI, _UNIFORM, _CONSTANT = kinds.BERNOULLI, kinds.UNIFORM, kinds.CONSTANT
+_DISCRETE, _EMPIRICAL, _BETA = kinds.DISCRETE, kinds.EMPIRICAL, kinds.BETA
+_U0, _U1, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
+_ALL = np.uint64(2**64 - 1)
+_M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+
+
+def run_keys(seed: int, first: int, last: int) -> NDArray[np.uint64]:
+    """Keys of runs `first` to `last - 1`: one child of `SeedSequence(seed)` a run, two words each."""
+    children = (np.random.SeedSequence(seed, spawn_key=(run,)) for run in range(first, last))
+    return np.array([child.generate_state(2, np.uint64) for child in children], dtype=np.uint64).reshape(-1, 2)
+
+
+def generator(key: NDArray[np.uint64], purpose: int) -> np.random.Generator:
+    """Return a numpy generator for what is drawn once per run."""
+    counter = np.array([0, 0, purpose, OTHER], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+@intrinsic
+def _multiply_wide(typing_context, a, b):
+    """Return the high and the low half of a 64 x 64 bit product: one machine instruction."""
+    signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
+
+    def codegen(context, builder, signature, args):
+        wide, word = ir.IntType(128), ir.IntType(64)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+        return context.make_tuple(builder, signature.return_type, (high, builder.trunc(product, word)))
+
+    return signature, codegen
+
+
+@njit(inline="always")
+def _philox(k0, k1, block, entry, arm, stream):
+    """Four random words: Philox4x64-10 at this counter."""
+    c0, c1, c2, c3 = block, entry, arm, stream
+    for _ in range(10):
+        high0, low0 = _multiply_wide(_M0, c0)
+        high1, low1 = _multiply_wide(_M1, c2)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0 += _W0
+        k1 += _W1
+    return c0, c1, c2, c3
+
+
+@njit(cache=True, nogil=True)
+def words(k0, k1, block, entry, arm, stream):
+    """Four random words, as any caller may ask for them."""
+    return _philox(
+        np.uint64(k0), np.uint64(k1), np.uint64(block), np.uint64(entry), np.uint64(arm), np.uint64(stream)
+    )
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_word(k0, k1, mean, group, arm, stream):
+    """Rewards 64 * group to 64 * group + 63 of a Bernoulli arm, one a bit."""
+    if mean >= 1.0:
+        return _ALL
+    group, arm, stream = np.uint64(group), np.uint64(arm), np.uint64(stream)
+    paid, undecided, rest, block = _U0, _ALL, mean, _U0
+    while rest > 0.0 and undecided != _U0:
+        w0, w1, w2, w3 = _philox(k0, k1, block, group, arm, stream)
+        for digit_word in (w0, w1, w2, w3):
+            rest *= 2.0  # the next binary digit of the mean, exactly
+            if rest >= 1.0:
+                rest -= 1.0
+                paid |= undecided & ~digit_word
+                undecided &= digit_word
+            else:
+                undecided &= ~digit_word
+        block += _U1
+    return paid
+
+
+@njit(inline="always")
+def _unit(word):
+    """A uniform number in [0, 1) from a word."""
+    return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True, nogil=True)
+def _normal(w0, w1):
+    """A standard normal number from two words (Box and Muller)."""
+    return math.sqrt(-2.0 * math.log(1.0 - _unit(w0))) * math.cos(2.0 * math.pi * _unit(w1))
+
+
+@njit(cache=True, nogil=True)
+def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
+    """Logarithm of a Gamma(shape) number (Marsaglia and Tsang 2000) from every second block on."""
+    larger = shape if shape >= 1.0 else shape + 1.0
+    d = larger - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        w0, w1, w2, w3 = _philox(k0, k1, block, entry, arm, stream)
+        block += np.uint64(2)
+        x = _normal(w0, w1)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log(1.0 - _unit(w2)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            boost = math.log(1.0 - _unit(w3)) / shape if shape < 1.0 else 0.0
+            return math.log(d) + math.log(v) + boost
+
+
+@njit(cache=True, nogil=True)
+def _beta(k0, k1, a, b, entry, arm, stream):
+    """Draw a Beta(a, b) number as a ratio of gammas, in logarithms so that small parameters do not vanish."""
+    x = _log_gamma_variate(k0, k1, a, _U0, entry, arm, stream)
+    y = _log_gamma_variate(k0, k1, b, _U1, entry, arm, stream)
+    return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
+
+
+@njit(cache=True, nogil=True)
+def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
+    """A normal number conditioned on [0, 1], by rejection from whichever proposal is often accepted."""
+    low, high = (0.0 - location) / scale, (1.0 - location) / scale
+    inside = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
+    mirrored = high <= 0.0
+    near, width = (-high if mirrored else low), high - low
+    block = _U0
+    while True:
+        w0, w1, w2, _ = _philox(k0, k1, block, entry, arm, stream)
+        block += _U1
+        if inside >= 0.25:  # plain normal
+            z = _normal(w0, w1)
+            accepted = low <= z <= high
+        elif low < 0.0 < high:  # narrow and around the middle: uniform
+            z = low + width * _unit(w0)
+            accepted = _unit(w2) < math.exp(-0.5 * z * z)
+        else:  # a tail: exponential of rate `near`, cut at `width`
+            y = width * _unit(w0)
+            if near > 0.0:
+                y = -math.log1p(_unit(w0) * math.expm1(-near * width)) / near
+            z = -(near + y) if mirrored else near + y
+            accepted = _unit(w2) < math.exp(-0.5 * y * y) and y <= width
+        if accepted:
+            return min(1.0, max(0.0, location + scale * z))
+
+
+@njit(cache=True, nogil=True)
+def reward(k0, k1, table, arm, entry, stream):
+    """Entry `entry` of an arm's stream, of any kind."""
+    kind, first, second = table.kinds[arm], table.first[arm], table.second[arm]
+    k0, k1 = np.uint64(k0), np.uint64(k1)
+    at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
+    if kind == _BERNOULLI:
+        word = bernoulli_word(k0, k1, first, at >> np.uint64(6), of, stream)
+        return np.float64((word >> (at & np.uint64(63))) & _U1)
+    if kind == _CONSTANT:
+        return first
+    if kind == _BETA:
+        return _beta(k0, k1, first, second, at, of, stream)
+    if kind == _UNIFORM or kind == _DISCRETE or kind == _EMPIRICAL:
+        w0, _, _, _ = _philox(k0, k1, _U0, at, of, stream)
+        if kind == _UNIFORM:
+            return first + (second - first) * _unit(w0)
+        start, end = table.starts[arm], table.starts[arm + 1]
+        place = np.searchsorted(table.cumulated[start:end], _unit(w0), side="right")
+        return table.values[start + min(place, end - start - 1)]
+    return _truncated_normal(k0, k1, first, second, at, of, stream)
+
+
+@njit(cache=True, nogil=True)
+def _ones(word):
+    """How many bits of a word are set."""
+    word -= (word >> _U1) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
+def add_rewards(k0, k1, table, arm, entry, pulls, stream, total):
+    """Add entries `entry` to `entry + pulls - 1` to `total`, as adding them one after the other would."""
+    if table.kinds[arm] != _BERNOULLI:
+        for at in range(entry, entry + pulls):
+            total += reward(k0, k1, table, arm, at, stream)
+        return total
+    mean, end = table.first[arm], entry + pulls
+    paid = 0
+    while entry < end:
+        group = entry >> 6
+        stop = min(end, (group + 1) << 6)
+        word = bernoulli_word(k0, k1, mean, group, arm, stream) >> np.uint64(entry & 63)
+        if stop - entry < 64:
+            word &= (_U1 << np.uint64(stop - entry)) - _U1
+        paid += _ones(word)
+        entry = stop
+    return total + paid
+
+
+@njit(cache=True, nogil=True)
+def permutation(k0, k1, purpose, size):
+    """Draw an order of 0 to size - 1 (Fisher and Yates), one per run and purpose."""
+    order = np.arange(size)
+    for last in range(size - 1, 0, -1):
+        w0, _, _, _ = _philox(np.uint64(k0), np.uint64(k1), _U0, np.uint64(last), np.uint64(purpose), _ALL)
+        chosen, _ = _multiply_wide(w0, np.uint64(last + 1))
+        order[last], order[np.int64(chosen)] = order[np.int64(chosen)], order[last]
+    return order
+
+
+class Rewards:
+    """The rewards of one run, one at a time, for plain Python."""
+
+    def __init__(self, key: NDArray[np.uint64], table: RewardTable) -> None:
+        self._k0, self._k1, self._table = key[0], key[1], table
+
+    def broadcast(self, arm: int, entry: int) -> float:
+        """Return the reward of the arm's broadcast number `entry`, counted from 0."""
+        return float(reward(self._k0, self._k1, self._table, arm, entry, TAPE))
+
+    def private(self, agent: int, arm: int, entry: int) -> float:
+        """Return the reward of an agent's private pull number `entry` of an arm, counted from 0."""
+        return float(reward(self._k0, self._k1, self._table, arm, entry, 1 + agent))

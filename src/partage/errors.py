@@ -1,0 +1,26 @@
+"""Every error that Partage raises on purpose.
+
+    PartageError
+    └── InputError              what was given is not allowed; the sentence says what is
+        ├── FileError           a file is missing, malformed or cannot be written
+        └── SettlementError     a settlement was asked for where it is not defined
+
+`InputError` is a `ValueError` too, so code that knows nothing of Partage can catch it. The command line turns
+every `PartageError` into one sentence on standard error and exit code 2.
+"""
+
+
+class PartageError(Exception):
+    """Anything that Partage refuses to do."""
+
+
+class InputError(PartageError, ValueError):
+    """What was given is not allowed."""
+
+
+class FileError(InputError):
+    """A file is missing, malformed or cannot be written."""
+
+
+class SettlementError(InputError):
+    """A settlement was asked for where it is not defined."""
