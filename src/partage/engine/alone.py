@@ -49,6 +49,7 @@ def play_two_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
     for agent in range(game.agents):
         counts, sums = np.zeros(arms, np.int64), np.zeros(arms)
         index = np.full(arms, math.inf)
+        word, group_of = np.zeros(arms, np.uint64), np.full(arms, -1)
         heap = tie_order.copy()  # all infinite: in tie order
         step, checkpoint, longest = 0, 0, 1
         while step < game.horizon:
@@ -74,7 +75,7 @@ def play_two_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
             elif arms == 1:
                 pulls = until - step
 
-            sums[arm] = add_rewards(k0, k1, table, arm, counts[arm], pulls, 1 + agent, sums[arm])
+            sums[arm] = add_rewards(k0, k1, table, arm, counts[arm], pulls, 1 + agent, sums[arm], word, group_of)
             counts[arm] += pulls
             step += pulls
             index[arm] = sums[arm] / counts[arm] + math.sqrt(two_log / counts[arm])

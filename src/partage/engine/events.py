@@ -9,7 +9,9 @@ nothing public changes, so
 
 A run therefore costs time in its broadcasts, not in M times T. Most broadcasts cost even less: while no elimination
 and no change of leader can happen whatever the next rewards of each arm are, the rewards are not looked at one by
-one; they are added from the tape together when that ends (`quiet`).
+one; they are added from the tape together when that ends (`quiet`). And where arms take turns (B = 1), who explores
+in a round depends only on the place at which it starts, so a long run soon goes in circles, which are then counted
+and not walked (`trail`).
 
 `partage.engine.reference` plays the same rule pull by pull; both give the same tally, bit for bit.
 """
@@ -21,10 +23,12 @@ from numba import njit
 
 from partage.arms import BERNOULLI
 from partage.engine.tally import clear
-from partage.engine.tape import TAPE, add_rewards, bernoulli_word, reward
+from partage.engine.tape import TAPE, add_rewards, bernoulli_sum, reward
 
 _FAR = np.int64(2**63 - 1)
 _SHORTEST_QUIET = 8
+CIRCLES_AFTER = 2**15  # broadcasts of an arm after which looking for circles pays
+_TRAIL = 2**16  # broadcasts in the longest circle that is looked for
 _MARGIN = 1e-9  # what a quiet stretch must leave to spare, far above rounding
 
 
@@ -112,10 +116,12 @@ def _add_interval(row, whole, agents, since, until):
 
 
 @njit(cache=True, nogil=True)
-def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome):
+def play_balanced_etc(
+    game, balance, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, circles_after=CIRCLES_AFTER
+):
     """Play one run of Balanced-ETC on a game in which every arm is shared.
 
-    `curve[c]` becomes the overall regret up to step `checkpoints[c]`. Sharers are those of `sharers_in_order`.
+    `curve[c]` becomes the overall regret up to step `checkpoints[c]`. `sharers` are those of `sharers_in_order`.
     """
     clear(game, outcome)
     agents, arms, two_log, table = game.agents, game.arms, game.two_log, game.rewards
@@ -130,7 +136,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
     upper, lower = np.full(arms, math.inf), np.full(arms, -math.inf)
     highest_lower, highest_arm, frozen = -math.inf, -1, -math.inf  # of all arms; of the eliminated ones
     read = np.zeros(arms, np.int64)  # entries of the tape that are in `sums`
-    word, word_group = np.zeros(arms, np.uint64), np.full(arms, -1)
+    word, group_of = np.zeros(arms, np.uint64), np.full(arms, -1)
 
     pointer = firsts[:-1].copy()  # each arm's next sharer: pull number `lap + places[pointer]`
     lap = np.zeros(arms, np.int64)
@@ -148,6 +154,12 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
     committed = np.zeros(arms, np.int64)  # commits of all agents together
     row = _row_of(leader, row_of, outcome)
     since, explored_since = 0, 0
+
+    long = balance == 1.0 and game.horizon > circles_after
+    trail = np.empty(_TRAIL if long else 0, np.int32)  # sharers who explored, since a start of a round
+    round_of = np.full(agents if long else 0, -1)  # the round of the trail that started at a place
+    start_of = np.empty(_TRAIL if long else 0, np.int64)  # and the number of its first pull
+    walked, circle_start, circle_rounds, circle_pulls = -1, 0, 0, 0
 
     checkpoint = 0
     quiet, longest, patience = 0, _SHORTEST_QUIET, 0
@@ -189,6 +201,10 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
         counts[arm] += 1
         now, now_lap, now_place = pull + 1, lap[arm], place + 1
 
+        if 0 <= walked < _TRAIL:
+            trail[walked] = pointer[arm]
+            walked += 1
+
         # 4. Which arms are open now.
         if counts[arm] - 1 == least:
             at_least -= 1
@@ -197,6 +213,37 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
             if not math.isinf(balance):
                 open_up_to = balance * least
             n_open = _open_arms(actives, n_active, counts, open_up_to, opens)
+
+            # A round starts. Where one has started at this place before, the trail goes in circles.
+            if long and least >= circles_after:
+                at_place = now_place if now_place < agents else 0
+                if walked < 0:
+                    walked, circle_rounds = 0, 0
+                    round_of[:] = -1
+                if walked < _TRAIL and round_of[at_place] >= 0:
+                    circle_start = round_of[at_place]
+                    circle_rounds = walked // n_active - circle_start
+                    circle_pulls = now - start_of[circle_start]
+                    walked = _TRAIL
+                elif walked < _TRAIL:
+                    round_of[at_place] = walked // n_active
+                    start_of[walked // n_active] = now
+                if circle_rounds > 0 and quiet > 0:
+                    until = end
+                    if checkpoint < len(checkpoints):
+                        until = min(end, checkpoints[checkpoint] * agents)
+                    unread = _most_unread(actives, n_active, counts, read)
+                    circles = min((quiet - 1 - unread) // circle_rounds, (until - now) // circle_pulls)
+                    if circles > 0:
+                        circle = trail[circle_start * n_active : (circle_start + circle_rounds) * n_active]
+                        _explore_again(circle, circles, places, entries, explore, commit[row])
+                        for j in range(n_active):
+                            counts[actives[j]] += circles * circle_rounds
+                            lap[actives[j]] += circles * circle_pulls
+                        least += circles * circle_rounds
+                        open_up_to = balance * least
+                        explored_since += circles * circle_rounds * n_active
+                        now, now_lap = now + circles * circle_pulls, now_lap + circles * circle_pulls
         elif counts[arm] > open_up_to:
             n_open -= 1
             opens[at] = opens[n_open]
@@ -207,7 +254,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                 continue
             for j in range(n_active):
                 i = actives[j]
-                sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i] - read[i], TAPE, sums[i])
+                sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i] - read[i], TAPE, sums[i], word, group_of)
                 read[i] = counts[i]
                 if counts[i] > 0:
                     mean[i] = sums[i] / counts[i]
@@ -216,14 +263,10 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
             highest_lower, highest_arm = _highest(actives, n_active, lower, frozen)
             quiet, patience = 0, 0
         else:
-            entry = counts[arm] - 1
             if table.kinds[arm] == BERNOULLI:
-                if entry >> 6 != word_group[arm]:
-                    word_group[arm] = entry >> 6
-                    word[arm] = bernoulli_word(k0, k1, table.first[arm], entry >> 6, arm, TAPE)
-                sums[arm] += np.float64((word[arm] >> np.uint64(entry & 63)) & np.uint64(1))
+                sums[arm] += bernoulli_sum(k0, k1, table.first[arm], arm, read[arm], 1, TAPE, word, group_of)
             else:
-                sums[arm] += reward(k0, k1, table, arm, entry, TAPE)
+                sums[arm] += reward(k0, k1, table, arm, read[arm], TAPE)
             read[arm] = counts[arm]
             mean_before = mean[arm]
             mean[arm] = sums[arm] / counts[arm]
@@ -258,6 +301,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                     active[best] = True
                     outcome.eliminated_step[best], outcome.eliminated_agent[best] = -1, -1
                 n_active = n_staying
+                walked = -1
                 least, at_least = _least_of(actives, n_active, counts)
                 if not math.isinf(balance):
                     open_up_to = balance * least
@@ -292,7 +336,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
 
     for j in range(n_active):
         i = actives[j]
-        sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i] - read[i], TAPE, sums[i])
+        sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i] - read[i], TAPE, sums[i], word, group_of)
     while checkpoint < len(checkpoints):
         curve[checkpoint] = _regret_up_to(
             checkpoints[checkpoint] * agents, gaps, counts, committed, leader, since, explored_since
@@ -300,6 +344,24 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
         checkpoint += 1
     whole[row] = _add_interval(commit[row], whole[row], agents, since, end)
     _by_agent(outcome, whole, order)
+
+
+@njit(cache=True, nogil=True)
+def _most_unread(actives, n_active, counts, read):
+    """Return how many rewards of an active arm are still to be added, at most."""
+    most = 0
+    for j in range(n_active):
+        most = max(most, counts[actives[j]] - read[actives[j]])
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _explore_again(sharers, times, places, entries, explore, row):
+    """Let these sharers explore once more, that many times over."""
+    for sharer in sharers:
+        explore[entries[sharer]] += times
+        row[places[sharer]] -= times
+        row[places[sharer] + 1] += times
 
 
 @njit(cache=True, nogil=True)

@@ -202,23 +202,36 @@ def _ones(word):
 
 
 @njit(cache=True, nogil=True)
-def add_rewards(k0, k1, table, arm, entry, pulls, stream, total):
-    """Add entries `entry` to `entry + pulls - 1` to `total`, as adding them one after the other would."""
-    if table.kinds[arm] != _BERNOULLI:
-        for at in range(entry, entry + pulls):
-            total += reward(k0, k1, table, arm, at, stream)
-        return total
-    mean, end = table.first[arm], entry + pulls
+def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
+    """Sum entries `entry` to `entry + pulls - 1` of a Bernoulli arm.
+
+    `word[arm]` keeps the last 64 rewards of the arm, and `group_of[arm]` says which they are (-1: none).
+    """
+    end = entry + pulls
     paid = 0
     while entry < end:
         group = entry >> 6
+        if group != group_of[arm]:
+            group_of[arm] = group
+            word[arm] = bernoulli_word(k0, k1, mean, group, arm, stream)
         stop = min(end, (group + 1) << 6)
-        word = bernoulli_word(k0, k1, mean, group, arm, stream) >> np.uint64(entry & 63)
+        bits = word[arm] >> np.uint64(entry & 63)
         if stop - entry < 64:
-            word &= (_U1 << np.uint64(stop - entry)) - _U1
-        paid += _ones(word)
+            bits &= (_U1 << np.uint64(stop - entry)) - _U1
+        paid += _ones(bits)
         entry = stop
-    return total + paid
+    return paid
+
+
+@njit(cache=True, nogil=True)
+def add_rewards(k0, k1, table, arm, entry, pulls, stream, total, word, group_of):
+    """Add entries `entry` to `entry + pulls - 1` to `total`, as adding them one after the other would."""
+    if table.kinds[arm] == _BERNOULLI:
+        total += bernoulli_sum(k0, k1, table.first[arm], arm, entry, pulls, stream, word, group_of)
+    else:
+        for at in range(entry, entry + pulls):
+            total += reward(k0, k1, table, arm, at, stream)
+    return total
 
 
 @njit(cache=True, nogil=True)
