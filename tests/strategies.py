@@ -72,10 +72,10 @@ def games(
     horizons: st.SearchStrategy[int] | None = None,
 ) -> Game:
     """A game of up to seven agents and five arms, whose sharing is fixed."""
-    drawn_arms = draw(st.lists(arms or _arms(), min_size=1, max_size=MOST_ARMS))
+    drawn_arms = draw(st.lists(_arms() if arms is None else arms, min_size=1, max_size=MOST_ARMS))
     agents = draw(st.integers(1, MOST_AGENTS))
     sharing = draw(sharings(agents, len(drawn_arms), every_arm_shared))
-    return Game(drawn_arms, sharing, draw(horizons or _horizons()))
+    return Game(drawn_arms, sharing, draw(_horizons() if horizons is None else horizons))
 
 
 _arms, _horizons = arms, horizons  # `games` has arguments of these names

@@ -1,0 +1,101 @@
+"""`partage.testing.check_rule` accepts every rule of ours and finds each kind of fault."""
+
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from partage.board import Pull
+from partage.rules import RULES, rule_by_name
+from partage.rules.balanced_etc import BalancedETC
+from partage.testing import check_rule
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_our_rules_pass(name):
+    check_rule(rule_by_name(name))
+
+
+class Greedy:
+    """A user's own rule, as small as can be: share the least-broadcast arm if one may, otherwise follow the leader."""
+
+    name = "greedy"
+    private = False
+
+    def decide(self, board, shares, own):
+        public = [arm for arm in shares if board.active[arm]]
+        if public and min(board.counts[arm] for arm in public) < 10:
+            return Pull(board.least(public), share=True)
+        return Pull(board.best(range(board.arms)), share=False)
+
+    def revise(self, board):
+        pass
+
+
+def test_a_small_rule_of_ones_own_passes():
+    check_rule(Greedy())
+
+
+@dataclass(frozen=True)
+class Faulty(BalancedETC):
+    fault: str = ""
+
+    def decide(self, board, shares, own=None):
+        pull = super().decide(board, shares, own)
+        if self.fault == "shares what is private":
+            return Pull(pull.arm, share=True)
+        if self.fault == "no such arm":
+            return Pull(board.arms, share=False)
+        if self.fault == "writes on the board":
+            board.record.counts[0] += 1
+        if self.fault == "lowest index":
+            return Pull(min(arm for arm in range(board.arms) if board.active[arm] or not board.public[arm]), False)
+        if self.fault == "draws":
+            return Pull(RANDOM.randrange(board.arms), share=False)
+        return pull
+
+    def revise(self, board):
+        super().revise(board)
+        if self.fault == "empties":
+            board.active[:] = [False] * board.arms
+        if self.fault == "edits":
+            board.record.sums[0] += 1
+        if self.fault == "publishes":
+            board.active[:] = [True] * board.arms
+
+
+RANDOM = Random(0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("shares what is private", "broadcast arm"),
+        ("no such arm", "there are arms 0 to"),
+        ("writes on the board", "it may only look"),
+        ("lowest index", "renumbered"),
+        ("draws", "answered twice"),
+        ("empties", "one must stay active"),
+        ("edits", "may only take arms out"),
+        ("publishes", "which nobody shares"),
+    ],
+)
+def test_each_fault_is_found(fault, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_rule(Faulty(fault=fault))
+
+
+def test_a_rule_with_a_memory_is_found():
+    class Moody(Greedy):
+        """Pulls another arm in each play."""
+
+        def __init__(self):
+            self.boards = []
+
+        def decide(self, board, shares, own):
+            if not any(seen is board for seen in self.boards):
+                self.boards.append(board)
+            return Pull(board.tie_order[len(self.boards) % board.arms], share=False)
+
+    with pytest.raises(AssertionError, match=r"two ways|renumbered"):
+        check_rule(Moody())
