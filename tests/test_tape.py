@@ -24,6 +24,11 @@ def philox(key, block, entry, arm, stream, count=4):
     return np.random.Philox(key=np.array(key, np.uint64), counter=counter).random_raw(count)
 
 
+def no_word_kept(arms):
+    """Room for the last word of each arm's rewards, and which it is: none yet."""
+    return np.zeros(arms, np.uint64), np.full(arms, -1)
+
+
 # --- words ----------------------------------------------------------------------------------------------------
 
 
@@ -74,15 +79,36 @@ def test_rewards_added_together_are_rewards_added_one_by_one(key, arm, entry, pu
     one_by_one = float(total)
     for at in range(entry, entry + pulls):
         one_by_one += tape.reward(*key, table, 1, at, stream)
-    assert tape.add_rewards(*key, table, 1, entry, pulls, stream, float(total)) == one_by_one
+    assert tape.add_rewards(*key, table, 1, entry, pulls, stream, float(total), *no_word_kept(2)) == one_by_one
 
 
-@given(keys(), arms(), st.integers(0, 500), st.integers(0, 500))
-def test_two_stretches_are_one(key, arm, first, second):
-    table = reward_table([arm])
-    in_two = tape.add_rewards(*key, table, 0, 0, first, tape.TAPE, 0.0)
-    in_two = tape.add_rewards(*key, table, 0, first, second, tape.TAPE, in_two)
-    assert tape.add_rewards(*key, table, 0, 0, first + second, tape.TAPE, 0.0) == in_two
+@pytest.mark.parametrize("entry", [0, 1, 31, 63, 64])
+def test_bernoulli_rewards_added_together_where_words_begin_and_end(entry):
+    key, table = tape.run_keys(3, 0, 1)[0], reward_table([Bernoulli(0.7)])
+    total = 5.0
+    for pulls in range(200):
+        assert tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 5.0, *no_word_kept(1)) == total
+        total += tape.reward(*key, table, 0, entry + pulls, tape.TAPE)
+
+
+@given(keys(), st.tuples(arms(), arms()), st.lists(st.tuples(st.integers(0, 1), st.integers(0, 130))))
+def test_stretches_of_several_arms_add_up_to_the_whole(key, two, stretches):
+    """Each stretch goes on where the arm's last one ended, and a word that was kept is the right one."""
+    table, kept = reward_table(two), no_word_kept(2)
+    read, sums = [0, 0], [0.0, 0.0]
+    for arm, pulls in stretches:
+        sums[arm] = tape.add_rewards(*key, table, arm, read[arm], pulls, tape.TAPE, sums[arm], *kept)
+        read[arm] += pulls
+    for arm in (0, 1):
+        assert tape.add_rewards(*key, table, arm, 0, read[arm], tape.TAPE, 0.0, *no_word_kept(2)) == sums[arm]
+
+
+@given(keys(), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 130))))
+def test_a_kept_word_does_not_matter_wherever_one_reads_next(key, stretches):
+    table, kept = reward_table([Bernoulli(0.5)]), no_word_kept(1)
+    for entry, pulls in stretches:
+        fresh = tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 0.0, *no_word_kept(1))
+        assert tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 0.0, *kept) == fresh
 
 
 @given(keys(), st.lists(arms(), min_size=1, max_size=3), st.data())
