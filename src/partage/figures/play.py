@@ -1,22 +1,22 @@
-"""`play`: many runs of a game, spread over threads, folded as they finish."""
+"""`play`: many runs of a game, spread over threads or machines, folded as they finish."""
 
-import math
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import joblib
 import numpy as np
+from numpy.typing import NDArray
 
-from partage.arms import Bernoulli
 from partage.engine.reference import Rule
-from partage.figures.chunk import Task, is_compiled, play_chunk
+from partage.errors import InputError
+from partage.errors import InputError
+from partage.figures.chunk import Task
 from partage.figures.fold import Folded, join
+from partage.figures.parallel import Play, compile_rule, cut, workers
 from partage.figures.result import Estimate, Result
 from partage.game import Game
 from partage.rules import TwoUCB
 from partage.settle import settlement_for
-from partage.sharing import Sharing, count
+from partage.sharing import count
 
 BASELINE_UP_TO = 10**9  # runs times horizon: what the 2-UCB baseline plays without being asked
 
@@ -31,6 +31,7 @@ def play(
     checkpoints: Sequence[int] = (),
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    on: str = "threads",
 ) -> Result:
     """Play a game many times and return its figures of merit.
 
@@ -43,7 +44,7 @@ def play(
     runs
         How many independent runs.
     seed
-        The same seed gives the same result, however many threads play.
+        The same seed gives the same result, wherever and by however many it is played.
     settlement
         "paper", "none", or "default": the paper's where it is defined.
     baseline
@@ -52,9 +53,11 @@ def play(
     checkpoints
         Steps up to which the overall regret is kept in `Result.curve`.
     jobs
-        Threads; all cores by default.
+        Threads or processes; all cores by default.
     progress
         Called with (runs finished, runs in all).
+    on
+        "threads", "processes", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS": the same figures, bit for bit.
 
     >>> from partage import BalancedETC, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**5)
@@ -63,53 +66,43 @@ def play(
     True
     """
     runs = count("The number of runs", runs)
-    seed = count("The seed", seed, at_least=0)
-    jobs = (os.cpu_count() or 1) if jobs is None else count("The number of jobs", jobs)
-    steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
-    settled = settlement_for(settlement, rule)
-    task = Task(game, rule, settled, seed, steps)
-    if is_compiled(rule):
-        compile_rule(task)
-    started = time.perf_counter()
-    folded = _spread(task, runs, jobs, progress)
-    seconds = time.perf_counter() - started
-    if baseline or (baseline is None and runs * game.horizon <= BASELINE_UP_TO):
-        two_ucb = two_ucb_regret(game, runs, seed, jobs)
-    else:
-        two_ucb = None
-    return Result(game, rule, settled, runs, seed, seconds, folded, steps, two_ucb)
-
-
-def two_ucb_regret(game: Game, runs: int, seed: int, jobs: int) -> Estimate:
-    """Return the regret of one agent who plays 2-UCB alone on the arms of this game."""
-    alone = game.alone()
-    task = Task(alone, TwoUCB(), settlement_for("none", TwoUCB()), seed, np.zeros(0, np.int64))
+    task = new_task(game, rule, settlement, seed, checkpoints)
     compile_rule(task)
-    return Estimate.of(_spread(task, runs, jobs, None).figures[:, 0])
+    with workers(on, jobs) as spread:
+        started = time.perf_counter()
+        folded = _folded(task, runs, spread, progress)
+        seconds = time.perf_counter() - started
+        two_ucb = None
+        if baseline or (baseline is None and runs * game.horizon <= BASELINE_UP_TO):
+            alone = alone_task(task)
+            compile_rule(alone)
+            two_ucb = Estimate.of(_folded(alone, runs, spread, None).figures[:, 0])
+    return Result(game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, two_ucb)
 
 
-def compile_rule(task: Task) -> None:
-    """Compile what a task needs, on a game of one pull or so, to keep that out of the time taken."""
-    hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
-    shares: list[list[int]] = [[]] if hidden else [[0]]
-    tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2)
-    play_chunk(Task(tiny, task.rule, task.settlement, 0, np.zeros(0, np.int64)), 0, 1)
+def new_task(game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Sequence[int] = ()) -> Task:
+    """Return what every chunk of one play has in common, once it is checked."""
+    seed = count("The seed", seed, at_least=0)
+    steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
+    if len(steps) and steps[-1] > game.horizon:
+        raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
+    return Task(game, rule, settlement_for(settlement, rule), seed, steps)
 
 
-def chunks(runs: int) -> Iterator[tuple[int, int]]:
-    """Cut runs into chunks, by their number alone: sums over runs do not depend on how many threads there are."""
-    size = min(64, math.ceil(runs / 32))
-    for first in range(0, runs, size):
-        yield first, min(first + size, runs)
+def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None) -> Task:
+    """Return the task of one agent who plays 2-UCB alone on the same arms."""
+    steps = np.zeros(0, np.int64) if checkpoints is None else checkpoints
+    return Task(task.game.alone(), TwoUCB(), settlement_for("none", TwoUCB()), task.seed, steps)
 
 
-def _spread(task: Task, runs: int, jobs: int, progress: Callable[[int, int], None] | None) -> Folded:
-    """Play all chunks on threads; the engine holds no lock while it plays."""
-    parallel = joblib.Parallel(n_jobs=jobs, backend="threading", return_as="generator")
-    parts, done = [], 0
-    for part in parallel(joblib.delayed(play_chunk)(task, first, last) for first, last in chunks(runs)):
-        parts.append(part)
-        done += len(part.figures)
+def _folded(task: Task, runs: int, spread: Play, progress: Callable[[int, int], None] | None) -> Folded:
+    """Play all chunks of a task and put them together in their order."""
+    chunks = cut(task, runs)
+    parts: dict[int, Folded] = {}
+    done = 0
+    for part in spread(chunks):
+        parts[part.place] = part.folded
+        done += len(part.folded.figures)
         if progress:
             progress(done, runs)
-    return join(parts)
+    return join([parts[place] for place in range(len(chunks))])
