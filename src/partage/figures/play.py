@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from partage.engine.reference import Rule
 from partage.errors import InputError
-from partage.errors import InputError
 from partage.figures.chunk import Task
 from partage.figures.fold import Folded, join
 from partage.figures.parallel import Play, compile_rule, cut, workers
