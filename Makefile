@@ -50,7 +50,7 @@ format: install ## put the code into the form that check asks for
 	$(BIN)/ruff format .
 
 bench: install ## measure speed and memory
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 
 # Pins that still fit are kept; make requirements UV_FLAGS=--upgrade renews them all.
 requirements: ## remake requirements.txt from pyproject.toml

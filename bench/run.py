@@ -1,0 +1,118 @@
+"""Speed and memory of the engine, as ratios measured in one run: `make bench`.
+
+Each time is the best of several, because other work on the machine only ever adds to it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bench.loops import bare_loop, pull_by_pull
+from partage import BalancedETC, Game, Sharing, TwoUCB, bernoulli, play
+from partage.engine import tape
+
+ARMS = bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+
+
+def balanced(agents, horizon=10**6):
+    return Game(ARMS, Sharing.round_robin(agents, len(ARMS)), horizon)
+
+
+def best(work, times=7):
+    """Return the least seconds that `work` took, after one call that compiles it."""
+    work()
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+def seconds_a_run(game, rule=None, runs=64, jobs=1, times=7):
+    """Return seconds a run, as a user would play it: settled and folded."""
+    return best(lambda: play(game, rule or BalancedETC(), runs=runs, baseline=False, jobs=jobs), times) / runs
+
+
+def loop_seconds(agents, horizon, share_of_horizon):
+    """Return the seconds that the honest loop would take for one run, timed on a part of it."""
+    key = tape.run_keys(0, 0, 1)[0]
+    tie_order = tape.permutation(key[0], key[1], tape.TIE_ORDER, len(ARMS))
+    rank = np.argsort(tie_order)
+    means = np.array([arm.mean for arm in ARMS])
+    shares = np.arange(agents) % len(ARMS)
+    steps = horizon // share_of_horizon
+    timed = best(lambda: pull_by_pull(means, shares, horizon, steps, key[0], key[1], rank), times=3)
+    return timed * share_of_horizon
+
+
+MEMORY = """
+import resource
+from partage import BalancedETC, Game, Sharing, bernoulli, play
+game = Game(bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]), Sharing.round_robin(10**6, 10), 10**6)
+play(game, BalancedETC(), runs=1, baseline=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def memory_bytes():
+    """Return the peak memory of a process that plays one run of a million agents."""
+    return int(subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True).stdout)
+
+
+def measure():
+    """Yield (what, measured, limit, whether more is better, unit)."""
+    ten, crowd = seconds_a_run(balanced(10)), seconds_a_run(balanced(10_000))
+    trillion = seconds_a_run(balanced(10, 10**12))
+    broadcasts = play(balanced(10), BalancedETC(), runs=64, baseline=False).broadcasts.mean
+    bare = best(lambda: bare_loop(5_000_000, 0.5, 27.6)) / 5_000_000
+    yield "a run with 10,000 agents / with 10", crowd / ten, 2, False, "x"
+    yield "a run of T = 10^12 / of T = 10^6, 10 agents", trillion / ten, 3, False, "x"
+    yield "honest compiled loop / engine, 10,000 agents", loop_seconds(10_000, 10**6, 100) / crowd, 1000, True, "x"
+    yield "a broadcast / a bare draw-update-root loop", ten / broadcasts / bare, 8, False, "x"
+    yield "bare loop, a step", bare * 1e9, None, False, "ns"
+    yield "engine, a broadcast", ten / broadcasts * 1e9, None, False, "ns"
+    yield "engine, a run with 10 agents", ten * 1e3, None, False, "ms"
+    yield "engine, a run with 10,000 agents", crowd * 1e3, None, False, "ms"
+    yield "memory of one run with 1,000,000 agents", memory_bytes() / 2**20, 1024, False, "MiB"
+    few = seconds_a_run(balanced(1), TwoUCB(), runs=8, times=3)
+    wide = Game(bernoulli(np.linspace(0.9, 0, 1000)), Sharing.nothing(1, 1000), 10**6)
+    many = seconds_a_run(wide, TwoUCB(), runs=2, times=3)
+    yield "2-UCB alone, a step with 10 arms", few / 10**6 * 1e9, None, False, "ns"
+    yield "2-UCB alone, a step with 1,000 arms", many / 10**6 * 1e9, None, False, "ns"
+    one = best(lambda: play(balanced(1000), BalancedETC(), runs=1024, baseline=False, jobs=1), 5)
+    two = best(lambda: play(balanced(1000), BalancedETC(), runs=1024, baseline=False, jobs=2), 5)
+    yield "one thread / two threads", one / two, 1.8, True, "x"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    as_json = parser.parse_args().json
+    rows = []
+    for row in measure():
+        rows.append(row)
+        if not as_json:
+            print(f"\r{len(rows)} measured", end="", file=sys.stderr, flush=True)
+    if as_json:
+        print(json.dumps({what: {"measured": value, "limit": limit, "unit": unit} for what, value, limit, _, unit in rows}))
+        return
+    table = Table(title="Partage's engine, on this machine", caption="limits from the project's goals")
+    for column in ("what", "measured", "limit", ""):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    for what, value, limit, more, unit in rows:
+        met = "" if limit is None else ("met" if (value >= limit if more else value <= limit) else "MISSED")
+        bound = "" if limit is None else f"{'at least' if more else 'at most'} {limit:,}"
+        table.add_row(what, f"{value:,.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}", bound, met)
+    print(file=sys.stderr)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
