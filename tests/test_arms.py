@@ -217,3 +217,26 @@ def test_arms_beside_each_other_do_not_mix_up_their_values():
     seen = [{rewards.broadcast(arm, entry) for entry in range(200)} for arm in range(4)]
     assert (seen[0], seen[2], seen[3]) == ({0.1, 0.2}, {0.3, 0.4}, {0.9})
     assert all(0.5 <= reward < 0.6 for reward in seen[1])
+
+
+@pytest.mark.parametrize(
+    ("arm", "cdf"),
+    [
+        (TruncatedNormal(-1, 1e200), stats.uniform().cdf),  # flat
+        (TruncatedNormal(-1e17, 1e8), stats.truncexpon(10, scale=0.1).cdf),  # exponential of rate 10, cut at 1
+    ],
+    ids=str,
+)
+def test_truncated_normals_with_enormous_parameters_pay_by_their_distribution(arm, cdf):
+    assert stats.kstest(draws(arm), cdf).pvalue > UNLIKELY
+
+
+def test_truncated_normals_far_out_and_very_narrow_pay_the_edge():
+    assert set(draws(TruncatedNormal(2, 1e-310), 20)) == {1.0}
+    assert set(draws(TruncatedNormal(-2, 1e-310), 20)) == {0.0}
+
+
+def test_beta_arms_with_the_smallest_parameters_pay_0_or_1_evenly():
+    rewards = draws(Beta(5e-324, 5e-324))
+    assert ((rewards < 1e-300) | (rewards == 1)).all()
+    assert stats.binomtest(int((rewards == 1).sum()), len(rewards), 0.5).pvalue > UNLIKELY

@@ -137,6 +137,8 @@ def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
 @njit(cache=True, nogil=True)
 def _beta(k0, k1, a, b, entry, arm, stream):
     """Draw a Beta(a, b) number as a ratio of gammas, in logarithms so that small parameters do not vanish."""
+    if a < 1e-290 and b < 1e-290:  # as good as Bernoulli(a / (a + b)); both logarithms would be infinite
+        a, b = a * 1e30, b * 1e30
     x = _log_gamma_variate(k0, k1, a, _U0, entry, arm, stream)
     y = _log_gamma_variate(k0, k1, b, _U1, entry, arm, stream)
     return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
@@ -148,25 +150,29 @@ def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
     low, high = (0.0 - location) / scale, (1.0 - location) / scale
     inside = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
     mirrored = high <= 0.0
-    near, width = (-high if mirrored else low), high - low
+    near, width = (-high if mirrored else low), 1.0 / scale
+    if near == math.inf:
+        return 1.0 if mirrored else 0.0
     block = _U0
     while True:
         w0, w1, w2, _ = _philox(k0, k1, block, entry, arm, stream)
         block += _U1
         if inside >= 0.25:  # plain normal
             z = _normal(w0, w1)
+            x = location + scale * z
             accepted = low <= z <= high
         elif low < 0.0 < high:  # narrow and around the middle: uniform
-            z = low + width * _unit(w0)
+            x = _unit(w0)
+            z = (x - location) / scale
             accepted = _unit(w2) < math.exp(-0.5 * z * z)
         else:  # a tail: exponential of rate `near`, cut at `width`
             y = width * _unit(w0)
-            if near > 0.0:
+            if near * width > 1e-300:  # otherwise flat
                 y = -math.log1p(_unit(w0) * math.expm1(-near * width)) / near
-            z = -(near + y) if mirrored else near + y
+            x = 1.0 - scale * y if mirrored else scale * y  # from the edge: location + scale * z would cancel
             accepted = _unit(w2) < math.exp(-0.5 * y * y) and y <= width
         if accepted:
-            return min(1.0, max(0.0, location + scale * z))
+            return min(1.0, max(0.0, x))
 
 
 @njit(cache=True, nogil=True)
