@@ -17,6 +17,8 @@ from partage.errors import InputError
 
 PATTERNS = ("round-robin", "scarce-best", "neighbours-K", "random", "everyone-everything", "nobody-nothing")
 
+MOST = 2**31 - 1  # agents; of more, no list fits into memory
+
 
 def count(what: str, value: object, at_least: int = 1) -> int:
     """Return `value` as a whole number that is at least `at_least`, or say what is allowed."""
@@ -59,6 +61,8 @@ class Sharing:
         arms = count("The number of arms", arms)
         rows = []
         for agent, row in enumerate(shares):
+            if not isinstance(row, Iterable):
+                raise InputError(f"What agent {agent} shares is {row!r}; it must be a list of arms.")
             wanted = sorted({count(f"An arm that agent {agent} shares", arm, at_least=0) for arm in row})
             if wanted and wanted[-1] >= arms:
                 raise InputError(
@@ -88,7 +92,7 @@ class Sharing:
         `best` names the two arms, the better first.
         """
         agents, arms = _sizes(agents, arms)
-        scarce = [arm for arm in best if arm < arms][:2]
+        scarce = list(dict.fromkeys(count("A best arm", arm, at_least=0) for arm in best if arm < arms))[:2]
         rest = np.array([arm for arm in range(arms) if arm not in scarce] or [-1])
         crowd = rest[np.arange(max(0, agents - len(scarce))) % len(rest)]
         return cls.one_each(np.concatenate([scarce, crowd])[:agents].astype(np.int64), arms)
@@ -212,7 +216,10 @@ class RandomSharing:
 
 
 def _sizes(agents: int, arms: int) -> tuple[int, int]:
-    return count("The number of agents", agents), count("The number of arms", arms)
+    agents, arms = count("The number of agents", agents), count("The number of arms", arms)
+    if agents > MOST:
+        raise InputError(f"The number of agents is {agents:,}; it must be at most {MOST:,}.")
+    return agents, arms
 
 
 @lru_cache(maxsize=4)
