@@ -1,4 +1,4 @@
-"""Compiled watching of runs that were played: did E hold, and how fast were active arms broadcast?
+"""Compiled watching of runs that were played: whether E held, and how fast active arms were broadcast.
 
 Nothing here decides anything. E depends on each arm's tape up to its final count alone, so it is read off the tape
 after the play; the explore watch counts broadcasts again, step by step, from the moments of elimination.
@@ -121,11 +121,7 @@ def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts
                     at = pointer[i]
                     if at == firsts[i + 1] or places[at] > explorer:
                         continue
-                    if (
-                        places[at] < explorer
-                        or seen[i] < seen[arm]
-                        or (seen[i] == seen[arm] and rank[i] < rank[arm])
-                    ):
+                    if places[at] < explorer or seen[i] < seen[arm] or (seen[i] == seen[arm] and rank[i] < rank[arm]):
                         explorer, arm = places[at], i
                 if arm < 0:
                     break
@@ -134,11 +130,7 @@ def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts
                 at_least -= seen[arm] - 1 == least
                 leaves = False
                 for i in range(arms):
-                    if (
-                        active[i]
-                        and eliminated_step[run, i] == step
-                        and eliminated_agent[run, i] == order[explorer]
-                    ):
+                    if active[i] and eliminated_step[run, i] == step and eliminated_agent[run, i] == order[explorer]:
                         active[i], leaves = False, True
                         n_active -= 1
                 if at_least == 0 or leaves:  # the least has changed, or who has it
