@@ -1,0 +1,375 @@
+"""The command line: one function a command, each thin.
+
+Every error that Partage raises on purpose, and every slip in the command line itself, becomes one sentence on
+standard error and exit code 2. What is slow to import is imported inside the command that needs it.
+"""
+
+import json
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from partage.errors import InputError, PartageError
+
+if TYPE_CHECKING:
+    from partage.gamefile import GameFile
+    from partage.rules import BalancedETC, NoProtocol, TwoUCB
+
+T = TypeVar("T")
+
+HOW_TO_GIVE_A_GAME = (
+    "give a game file, as in: partage simulate game.toml, "
+    "or flags, as in: partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6"
+)
+PATIENCE = 2.0  # seconds before a progress bar appears
+INTERRUPTED = 130  # what a shell expects after Ctrl-C
+
+
+class OneSentence(TyperGroup):
+    """The commands of Partage, with every error as one sentence."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command that is asked for, and exit."""
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except PartageError as error:
+            code = _complain(str(error))
+        except typer.TyperException as error:
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "partage"
+            code = _complain(f"{error.format_message().rstrip('.')} (see {command} --help).")
+        except MemoryError:
+            code = _complain("The game does not fit into memory; it must have fewer agents or shares.")
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(sentence: str) -> int:
+    typer.echo(" ".join(sentence.split()), err=True)
+    return 2
+
+
+app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="partage")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from partage import __version__
+
+        typer.echo(f"partage {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def partage(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Learn together which option is best, while each shares only what she is willing to share."""
+
+
+# --- partage simulate ---------------------------------------------------------------------------------------
+
+GAME, PLAY, OUTPUT = "The game, without a file", "How it is played", "Output"
+
+
+@app.command(no_args_is_help=False)
+def simulate(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="GAME.toml", help="A game file; the flags of a game must then be absent."),
+    ] = None,
+    means: Annotated[
+        str | None, typer.Option(metavar="0.9,0.8,...", help="Mean reward of each arm.", rich_help_panel=GAME)
+    ] = None,
+    agents: Annotated[str | None, typer.Option(metavar="M", help="How many agents.", rich_help_panel=GAME)] = None,
+    horizon: Annotated[str | None, typer.Option(metavar="T", help="Pulls per agent.", rich_help_panel=GAME)] = None,
+    sharing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Who shares what: round-robin (default), scarce-best, neighbours-K, random, "
+            "everyone-everything, nobody-nothing.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fixed|shuffled",
+            help="Whether agents act in one order (default) or in a new one each run.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            metavar="bernoulli|constant",
+            help="What an arm pays, given its mean: bernoulli by default. A game file knows more kinds.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="balanced-etc (default), unbalanced-etc, two-ucb, full-sharing, no-protocol. Comes before the "
+            "file's rule; the file's balance and settlement then hold where the rule has them.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    balance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="B",
+            help="The balance of balanced-etc and full-sharing: at least 1, the default, or inf. Comes before the "
+            "file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    settlement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="paper|none",
+            help="Who gets and pays what: the paper's where it is defined (default). Comes before the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    runs: Annotated[str, typer.Option(metavar="R", help="Independent runs.", rich_help_panel=PLAY)] = "100",
+    seed: Annotated[
+        str, typer.Option(metavar="S", help="The same seed gives the same result.", rich_help_panel=PLAY)
+    ] = "0",
+    baseline: Annotated[
+        bool | None,
+        typer.Option(
+            "--baseline/--no-baseline",
+            help="Whether to play 2-UCB alone too; by default if R times T is at most 1e9.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    jobs: Annotated[
+        str | None, typer.Option(metavar="J", help="Threads; all cores by default.", rich_help_panel=PLAY)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object in place of the tables.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """Play a game and print its figures of merit.
+
+    The game is given either by a file or by flags:
+
+    [bold]partage simulate game.toml[/bold]
+
+    [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6 --balance 1[/bold]
+    """
+    from partage.figures.play import play
+    from partage.gamefile import game_by_flags, number, read_game
+
+    flags = {"means": means, "agents": agents, "horizon": horizon}
+    more = {"sharing": sharing, "order": order, "reward": reward}
+    given = {name: value for name, value in (flags | more).items() if value is not None}
+    if file is not None:
+        if given:
+            raise InputError(
+                f"The game is given twice, by {file} and by {_flags(given)}; it must be by a file or by flags."
+            )
+        played = read_game(file)
+    else:
+        missing = [name for name in flags if name not in given]
+        if len(missing) == len(flags):
+            raise InputError(f"There is no game; {HOW_TO_GIVE_A_GAME}.")
+        if missing:
+            raise InputError(f"The game lacks {_flags(missing)}; {HOW_TO_GIVE_A_GAME}.")
+        played = game_by_flags(**given)
+
+    name, chosen, settled = _choose(file, played, rule, balance, settlement)
+    with _progress() as progress:
+        result = _interruptible(
+            lambda: play(
+                played.game,
+                chosen,
+                runs=number(runs),  # type: ignore[arg-type]  # play says what is allowed
+                seed=number(seed),  # type: ignore[arg-type]
+                settlement=settled,
+                baseline=baseline,
+                jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
+                progress=progress,
+            )
+        )
+    figures = result.as_dict(rule=name)
+    if as_json:
+        typer.echo(json.dumps(figures, indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        _show(figures, played.sharing)
+
+
+def _flags(names: Any) -> str:
+    return ", ".join(f"--{name}" for name in names)
+
+
+def _choose(
+    file: Path | None, played: "GameFile", rule: str | None, balance: str | None, settlement: str | None
+) -> tuple[str, "BalancedETC | TwoUCB | NoProtocol", str]:
+    """Return the rule's name, the rule and the settlement: flags first, then the file, then the defaults."""
+    from partage.gamefile import at, number, settlement_named
+    from partage.rules import rule_by_name
+    from partage.settle import settlement_for
+
+    by_flags = rule is not None or balance is not None
+    with nullcontext() if by_flags or file is None else at(str(file)):
+        name = rule or played.rule or "balanced-etc"
+        if balance is not None:
+            chosen = rule_by_name(name, number(balance))  # type: ignore[arg-type]  # the rule says what is allowed
+        elif rule is None or name in ("balanced-etc", "full-sharing"):
+            chosen = rule_by_name(name, played.balance)
+        else:
+            chosen = rule_by_name(name)
+        if settlement is not None:
+            settled = settlement_named(settlement)
+        elif by_flags and played.settlement == "paper":
+            settled = "default"
+        else:
+            settled = played.settlement or "default"
+            settlement_for(settled, chosen)  # an error names the file
+    return name, chosen, settled
+
+
+def _interruptible(work: Callable[[], T]) -> T:
+    """Do the work on a thread of its own: while compiled code plays on the main thread, Ctrl-C would not be heard."""
+    outcome: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=do, daemon=True).start()
+    while not outcome.done():
+        wait([outcome], timeout=0.1)  # a wait without end would not hear it either
+    return outcome.result()
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error, on a terminal only, once the play has taken a while."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("playing", total=None)
+
+    def advance(done: int, total: int) -> None:
+        bar.update(
+            task, completed=done, total=total, description="playing" if done < total else "playing 2-UCB alone"
+        )
+
+    timer = threading.Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield advance
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+# --- the tables ---------------------------------------------------------------------------------------------
+
+
+def _show(figures: dict[str, Any], sharing: str) -> None:
+    """Print the figures of merit, as the JSON has them, for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(_title(figures), style="bold"))
+    console.print(Text(_subtitle(figures, sharing), style="dim"), "", sep="\n")
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("figure of merit")
+    table.add_column("mean", justify="right")
+    table.add_column("± standard error", justify="right")
+    for name, estimate in figures["metrics"].items():
+        table.add_row(name.replace("_", " "), *_cells(estimate))
+    table.add_section()
+    table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
+    console.print(table, "", Text(_rational(figures)), "", sep="\n")
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("arm")
+    for heading in ("mean", "broadcasts", "± standard error", "eliminated"):
+        table.add_column(heading, justify="right")
+    for arm in figures["arms"]:
+        mean = "drawn" if arm["mean"] is None else f"{arm['mean']:.4g}"
+        table.add_row(Text(arm["name"]), mean, *_cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}")
+    console.print(table)
+
+
+def _title(figures: dict[str, Any]) -> str:
+    balance = "" if figures["balance"] is None else f" with balance {_plain(figures['balance'])}"
+    agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
+    return f"{figures['rule']}{balance}: {agents}, {arms}, horizon {figures['horizon']:,}"
+
+
+def _subtitle(figures: dict[str, Any], sharing: str) -> str:
+    runs, seconds = _counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
+    return f"sharing {sharing}; settlement {figures['settlement']}; {runs} from seed {figures['seed']} in {seconds}"
+
+
+def _rational(figures: dict[str, Any]) -> str:
+    regret = "regret" if figures["settlement"] == "none" else "incentive regret"
+    if figures["individually_rational"] is None:
+        return "Individually rational: not judged, as 2-UCB alone was not played (--baseline plays it)."
+    if figures["individually_rational"]:
+        return f"Individually rational: yes, no agent's mean {regret} is above 2-UCB's."
+    return f"Individually rational: no, some agent's mean {regret} is above 2-UCB's."
+
+
+def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
+    """Write a mean and its standard error: the error to two digits, the mean as far as the error bears."""
+    if estimate is None:
+        return "–", "–"
+    mean, error = estimate["mean"], estimate["stderr"]
+    assert mean is not None
+    if not error:
+        return _plain(mean), "–" if error is None else "0"
+    digits = min(max(0, 1 - math.floor(math.log10(error))), 12)
+    return f"{mean:,.{digits}f}", f"{error:,.{digits}f}"
+
+
+def _plain(value: float | str) -> str:
+    """Write a number without an error: whole numbers whole, others to six digits."""
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else f"{value:,.6g}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""The game file (TOML), and the same game by flags: both are tables with the same keys, read by the same code.
+
+horizon = 1_000_000
+balance = 1.0                   # optional, as are rule, settlement ("paper" or "none") and order (see below)
+
+[[arms]]                        # one table an arm
+name = "pens"                   # optional: "arm 1" and so on
+mean = 0.9                      # Bernoulli; or, in its place, reward = { kind = ... } with the keys of KINDS
+
+[agents]                        # either a pattern
+count = 100
+sharing = "round-robin"         # optional; the patterns are those of `partage.sharing.PATTERNS`
+order = "shuffled"              # optional; "fixed" otherwise
+
+[[agent]]                       # or one table each, in the order in which they act (`order` then stands on top)
+name = "shop 1"                 # optional: "agent 1" and so on
+shares = ["pens"]               # optional: nothing
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.errors import FileError, InputError
+from partage.game import Game, check_size
+from partage.sharing import RandomSharing, Sharing, count
+
+KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
+    "bernoulli": (Bernoulli, ("mean",)),
+    "beta": (Beta, ("a", "b")),
+    "uniform": (Uniform, ("low", "high")),
+    "truncated-normal": (TruncatedNormal, ("location", "scale")),
+    "constant": (Constant, ("value",)),
+    "discrete": (Discrete, ("values", "weights")),
+    "empirical": (Empirical, ("sample",)),  # a list, or the path of a file of numbers, from the game file's folder
+}
+KINDS_BY_MEAN = ("bernoulli", "constant")  # those that a mean alone describes
+ORDERS = ("fixed", "shuffled")
+SETTLEMENTS = ("paper", "none")
+
+
+@dataclass(frozen=True)
+class GameFile:
+    """What a game file says: the game, and how to play it where the file says so.
+
+    Attributes
+    ----------
+    game
+        The game itself.
+    sharing
+        Who shares what, in words.
+    rule, balance, settlement
+        As the file has them; None where it says nothing. The rule's name is checked where rules are known.
+    """
+
+    game: Game
+    sharing: str
+    rule: str | None = None
+    balance: float | None = None
+    settlement: str | None = None
+
+
+def read_game(path: str | Path) -> GameFile:
+    """Read a game file.
+
+    Raises
+    ------
+    FileError
+        If the file is missing or is not TOML.
+    InputError
+        If what it says is not allowed. The sentence names the file, the place in it, the value and what is allowed.
+    """
+    path = Path(path)
+    with at(str(path)):
+        try:
+            document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise FileError(f"The file cannot be read ({error.strerror}); it must be a game file in TOML.") from None
+        except (ValueError, RecursionError) as error:
+            raise FileError(f"The file is not TOML ({error}); it must be a game file in TOML.") from None
+        return _read(document, path.parent)
+
+
+def game_by_flags(
+    means: str,
+    agents: str,
+    horizon: str,
+    sharing: str = "round-robin",
+    order: str = "fixed",
+    reward: str = "bernoulli",
+) -> GameFile:
+    """Make the game that the command line's flags describe; each is text, as it was typed.
+
+    >>> game_by_flags(means="0.9,0.8", agents="10", horizon="1e6").game.horizon
+    1000000
+    """
+    if reward not in KINDS_BY_MEAN:
+        raise InputError(
+            f"The reward is {reward!r}; by flags it must be {_either(KINDS_BY_MEAN)}, "
+            "as means alone do not describe other kinds: give those in a game file."
+        )
+    (parameter,) = KINDS[reward][1]
+    arms = [{"reward": {"kind": reward, parameter: number(mean)}} for mean in means.split(",") if means.strip()]
+    pattern = {"count": number(agents), "sharing": sharing, "order": order}
+    document = {"horizon": number(horizon), "arms": arms, "agents": pattern}
+    return _read(document, Path(), arms_at="--means: ", agents_at="")
+
+
+def number(text: str) -> int | float | str:
+    """Return the number that `text` is; where it is none, the text, for a check to complain about.
+
+    >>> number("1_000"), number("1e6"), number("many")
+    (1000, 1000000.0, 'many')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def settlement_named(name: object) -> str:
+    """Return the settlement's name if there is one of this name, or say which there are."""
+    if name not in SETTLEMENTS:
+        raise InputError(f"The settlement is {name!r}; it must be {_either(SETTLEMENTS)}.")
+    return str(name)
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Name the place in every error raised inside."""
+    try:
+        yield
+    except InputError as error:
+        sentence = str(error)
+        raise type(error)(f"{place}: {sentence[0].lower()}{sentence[1:]}") from None
+
+
+# --- the document, from top to bottom -----------------------------------------------------------------------
+
+
+def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_at: str = "[agents]") -> GameFile:
+    _check_keys(
+        document,
+        "A game file",
+        required=("horizon",),
+        optional=("rule", "balance", "settlement", "order", "arms", "agents", "agent"),
+    )
+    tables = _tables("arms", document.get("arms", []))
+    if not tables:
+        raise InputError(f"{arms_at}there are no arms; a game needs at least one.")
+    arms = []
+    for place, table in enumerate(tables, start=1):
+        with at(f"{arms_at}arm {place}{_named(table)}"):
+            arms.append(_arm(table, folder))
+
+    horizon = count("The horizon", document["horizon"], at_least=2)
+    names = None
+    if "agents" in document and "agent" in document:
+        raise InputError("Both [agents] and [[agent]] are given; it must be one of the two.")
+    if "agents" in document:
+        if "order" in document:
+            raise InputError(f"The order is {document['order']!r} outside [agents]; it must stand inside.")
+        with at(agents_at) if agents_at else nullcontext():
+            sharing, words = _pattern(document["agents"], arms, horizon)
+    else:
+        listed, names = _listed(_tables("agent", document.get("agent", [])), arms)
+        sharing, words = _ordered(listed, "as listed", document.get("order", "fixed"))
+
+    rule, balance, settlement = (document.get(key) for key in ("rule", "balance", "settlement"))
+    if rule is not None and not isinstance(rule, str):
+        raise InputError(f'The rule is {rule!r}; it must be a name, such as "balanced-etc".')
+    return GameFile(
+        Game(arms, sharing, horizon, names),
+        words,
+        rule,
+        None if balance is None else _balance(balance),
+        None if settlement is None else settlement_named(settlement),
+    )
+
+
+def _arm(table: Mapping[str, Any], folder: Path) -> Arm:
+    _check_keys(table, "An arm", optional=("name", "mean", "reward"))
+    name = _name(table)
+    if "mean" in table and "reward" in table:
+        raise InputError("Both mean and reward are given; it must be one of the two.")
+    if "mean" in table:
+        return Bernoulli(table["mean"], name)
+    if "reward" not in table:
+        raise InputError("Neither mean nor reward is given; it must be one of the two.")
+    reward = table["reward"]
+    kinds = f"reward must be a table with a kind: {_either(tuple(KINDS))}"
+    if not isinstance(reward, Mapping) or "kind" not in reward:
+        raise InputError(f"The reward is {_shown(reward)}; {kinds}.")
+    if reward["kind"] not in KINDS:
+        raise InputError(f"The kind is {_shown(reward['kind'])}{_meant(reward['kind'], KINDS)}; {kinds}.")
+    make, parameters = KINDS[reward["kind"]]
+    _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *parameters))
+    values = {key: reward[key] for key in parameters}
+    if isinstance(values.get("sample"), str):
+        values["sample"] = _numbers_in(folder / values["sample"])
+    return make(**values, name=name)
+
+
+def _numbers_in(path: Path) -> list[int | float | str]:
+    try:
+        return [number(word) for word in path.read_text("utf-8-sig").replace(",", " ").split()]
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FileError(f"The sample {path} cannot be read ({reason}); it must be a file of numbers.") from None
+
+
+def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing | RandomSharing, str]:
+    if not isinstance(table, Mapping):
+        raise InputError(
+            f"The agents are {_shown(table)}; they must be one table with a count and a sharing pattern."
+        )
+    _check_keys(table, "The pattern", required=("count",), optional=("sharing", "order"))
+    name = table.get("sharing", "round-robin")
+    check_size(table["count"], horizon)  # before room is made for the agents
+    best = sorted(range(len(arms)), key=lambda arm: -arms[arm].mean)[:2]
+    return _ordered(Sharing.pattern(name, table["count"], len(arms), best), name, table.get("order", "fixed"))
+
+
+def _listed(tables: Sequence[Mapping[str, Any]], arms: Sequence[Arm]) -> tuple[Sharing, list[str]]:
+    if not tables:
+        raise InputError(
+            "There are no agents; there must be a pattern, [agents] with a count, or one [[agent]] table each."
+        )
+    arm_names = [arm.name or f"arm {place}" for place, arm in enumerate(arms, start=1)]
+    names, rows = [], []
+    for place, table in enumerate(tables, start=1):
+        with at(f"agent {place}{_named(table)}"):
+            _check_keys(table, "An agent", optional=("name", "shares"))
+            names.append(_name(table) or f"agent {place}")
+            rows.append(_shares(table.get("shares", []), arm_names))
+    return Sharing.lists(rows, len(arms)), names
+
+
+def _shares(shares: object, arm_names: Sequence[str]) -> list[int]:
+    if not isinstance(shares, list):
+        raise InputError(f"Shares is {_shown(shares)}; it must be a list of names of arms.")
+    for place, name in enumerate(shares):
+        if name not in arm_names:
+            raise InputError(
+                f"It shares {_shown(name)}, an arm that is not there{_meant(name, arm_names)}; "
+                f"the arms are {_listing(arm_names)}."
+            )
+        if name in shares[:place]:
+            raise InputError(f"It shares {_shown(name)} twice; each arm must stand once.")
+    return [arm_names.index(name) for name in shares]
+
+
+def _ordered(sharing: Sharing | RandomSharing, words: str, order: object) -> tuple[Sharing | RandomSharing, str]:
+    if order not in ORDERS:
+        raise InputError(f"The order is {order!r}; it must be {_either(ORDERS)}.")
+    return (sharing.in_shuffled_order(), f"{words}, in shuffled order") if order == "shuffled" else (sharing, words)
+
+
+def _balance(value: object) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:
+        raise InputError(f"The balance is {_shown(value)}; it must be a number of at least 1, or inf.")
+    return float(value)
+
+
+# --- tables, keys and words ---------------------------------------------------------------------------------
+
+
+def _tables(key: str, value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
+        raise InputError(f"The key {key} is {_shown(value)}; it must be tables, each under [[{key}]].")
+    return value
+
+
+def _check_keys(
+    table: Mapping[str, Any], what: str, required: Sequence[str] = (), optional: Sequence[str] = ()
+) -> None:
+    keys = (*required, *optional)
+    for key in table:
+        if key not in keys:
+            raise InputError(f"{what} has no key {_shown(key)}{_meant(key, keys)}; its keys are {', '.join(keys)}.")
+    for key in required:
+        if key not in table:
+            raise InputError(f"The key {key} is missing; {what[0].lower()}{what[1:]} needs {_all(required)}.")
+
+
+def _name(table: Mapping[str, Any]) -> str | None:
+    name = table.get("name")
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InputError(f"The name is {_shown(name)}; it must be a text that is not empty.")
+    return name
+
+
+def _named(table: Mapping[str, Any]) -> str:
+    return f" ({_shown(table['name'])})" if "name" in table else ""
+
+
+def _shown(value: object) -> str:
+    """The value as a game file would have it, on one line and not too long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _meant(word: object, known: Sequence[str] | Mapping[str, Any]) -> str:
+    close = get_close_matches(str(word), known, n=1)
+    return f" (did you mean {_shown(close[0])}?)" if close else ""
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(_shown(name) for name in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _all(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
