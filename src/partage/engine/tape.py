@@ -199,7 +199,7 @@ def reward(k0, k1, table, arm, entry, stream):
 
 
 @njit(cache=True, nogil=True)
-def _ones(word):
+def ones(word):
     """How many bits of a word are set."""
     word -= (word >> _U1) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -224,7 +224,7 @@ def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
         bits = word[arm] >> np.uint64(entry & 63)
         if stop - entry < 64:
             bits &= (_U1 << np.uint64(stop - entry)) - _U1
-        paid += _ones(bits)
+        paid += ones(bits)
         entry = stop
     return paid
 
