@@ -88,7 +88,7 @@ def paper_audit(
     for at, game in enumerate(rare, start=len(whole)):
         seen = observe(game, rule, many, seed, jobs, part(at), only_event=True)
         rows += [
-            replace(row, says=f"{row.says}, M = {game.agents:,}, T = {game.horizon:,}") for row in judge_event(seen)
+            replace(row, says=f"M = {game.agents:,}, T = {game.horizon:,}: {row.says}") for row in judge_event(seen)
         ]
     about = "two arms of mean 0.5, round-robin: nothing to tell apart, so most is broadcast"
     sections.append(Section("Where E can be seen to fail", about, many, rows))

@@ -72,11 +72,11 @@ def _under(row: AuditRow, premise: str, met: bool) -> AuditRow:
     if met:
         return row
     measured = {
-        HOLDS: "it holds here all the same",
-        VIOLATED: "and it does not hold here",
-        NO_VERDICT: "what was measured is too little to tell",
+        HOLDS: "it holds all the same",
+        VIOLATED: "it does not hold",
+        NO_VERDICT: "too little was seen to tell",
     }
-    return replace(row, verdict=NOT_APPLICABLE, note=f"The premise is not met; {measured[row.verdict]}.")
+    return replace(row, verdict=NOT_APPLICABLE, note=f"Not promised here, and {measured[row.verdict]}.")
 
 
 def _unfit(seen: Seen, *, finite: bool = False, gap: bool = False, shared: bool = True) -> str | None:
@@ -172,13 +172,13 @@ def _overall(seen: Seen) -> AuditRow:
 
 def judge_event(seen: Seen) -> list[AuditRow]:
     """`event1`: as the paper has it, and by a union over every broadcast there can be."""
-    paper = _row("event1", "chance that E fails: 2N/T")
-    ours = _row("event1", "chance that E fails, per broadcast: 2NM/T²")
+    paper = _row("event1", "chance that E fails (2N/T)")
+    ours = _row("event1", "chance that E fails, counted per broadcast (2NM/T²)")
     if why := _unfit(seen, shared=False):
         return [_not_applicable(paper, why), _not_applicable(ours, why)]
     agents, arms, horizon = seen.game.agents, len(seen.game.arms), seen.game.horizon
     failed = int(np.sum(~seen.good))
-    premise = f"M ≤ T, for the proof: {agents:,} ≤ {horizon:,}"
+    premise = f"M ≤ T, for the proof: {agents:,} {'≤' if agents <= horizon else 'is not ≤'} {horizon:,}"
     return [
         _under(_judge_chance(paper, failed, seen.runs, bounds.bad_event(arms, horizon)), premise, agents <= horizon),
         _judge_chance(ours, failed, seen.runs, bounds.bad_event_per_broadcast(arms, agents, horizon)),
@@ -206,7 +206,7 @@ def _judge_chance(row: AuditRow, failed: int, runs: int, limit: float) -> AuditR
         return replace(row, note="A bound of 1 or more says nothing about a probability.")
     if high > limit:
         enough = math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-limit))
-        why = f"{runs:,} runs cannot show so rare an event to be rarer still; {enough:,} without one would."
+        why = f"It takes {enough:,} runs without a failure to confirm so small a bound; nothing speaks against it."
         return replace(row, note=why if failed == 0 else "The bound is within the interval.")
     return replace(row, verdict=HOLDS)
 
@@ -255,8 +255,8 @@ def _optimal_stays(seen: Seen) -> AuditRow:
 
 def _explore(seen: Seen) -> AuditRow:
     """`lemma_number_explore`."""
-    row = _row("lemma_number_explore", "N_i(t) ≥ t/N − 1, that is (N_i(t) + 1) N/t ≥ 1")
-    premise = "every arm shared; while several are active"
+    row = _row("lemma_number_explore", "an active arm has N_i(t) ≥ t/N − 1, or (N_i(t) + 1) N/t ≥ 1")
+    premise = "every arm shared; only while several are active"
     if why := _unfit(seen):
         return _not_applicable(replace(row, premise=premise), why)
     if seen.tightest is None or not np.isfinite(seen.tightest).any():
@@ -281,7 +281,7 @@ def _commit(seen: Seen) -> AuditRow:
 
 def _information(seen: Seen) -> AuditRow:
     """`Theorem_Min_Info`: has no constant, so it is shown and not judged."""
-    row = _row("Theorem_Min_Info", "sharing o(log T) costs regret of order MN log T")
+    row = _row("Theorem_Min_Info", "sharing less than order log T costs regret of order MN log T")
     logs = [math.log(shown.horizon) for shown in seen.information]
     per_log = [shown.broadcasts / log for shown, log in zip(seen.information, logs, strict=True)]
     size = seen.game.agents * len(seen.game.arms)
@@ -302,7 +302,7 @@ def _information(seen: Seen) -> AuditRow:
     return replace(
         row,
         bound=bound,
-        measured=f"broadcasts / log T = {number(per_log[-1])}",
+        measured=f"{number(per_log[-1])} broadcasts / log T",
         slack=per_log[-1] / floor if floor and per_log[-1] > 0 else None,
         runs=seen.runs,
         note=note,
@@ -427,7 +427,8 @@ def _premise(seen: Seen, words: str, premise: Callable[[Floats], Premise]) -> tu
     each = [premise(gaps) for gaps in _distinct(seen)]
     met = sum(one.met for one in each)
     if seen.fixed:
-        return f"{words}: {number(each[0].left)} > {number(each[0].right)}", met == 1
+        sign = ">" if met else "is not >"
+        return f"{words}: {number(each[0].left)} {sign} {number(each[0].right)}", met == 1
     return f"{words}: in {met:,} of {len(each):,} runs", met == len(each)
 
 
