@@ -200,7 +200,7 @@ def _arm(table: Mapping[str, Any], folder: Path) -> Arm:
     kinds = f"reward must be a table with a kind: {_either(tuple(KINDS))}"
     if not isinstance(reward, Mapping) or "kind" not in reward:
         raise InputError(f"The reward is {_shown(reward)}; {kinds}.")
-    if reward["kind"] not in KINDS:
+    if reward["kind"] not in tuple(KINDS):
         raise InputError(f"The kind is {_shown(reward['kind'])}{_meant(reward['kind'], KINDS)}; {kinds}.")
     make, parameters = KINDS[reward["kind"]]
     _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *parameters))
