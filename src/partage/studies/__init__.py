@@ -1,1 +1,30 @@
-"""Studies: experiments as data."""
+"""Studies: experiments as data.
+
+The names below are all that a study needs, one of Partage's own or a user's: see docs/studies.md.
+"""
+
+from partage.studies.known import STUDIES, find
+from partage.studies.played import Played, crossing, largest, quotient, ratio, smallest
+from partage.studies.pool import play_studies
+from partage.studies.study import FAILS, HOLDS, UNDECIDED, Claim, Curve, Line, Mark, Panel, Study
+
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "STUDIES",
+    "UNDECIDED",
+    "Claim",
+    "Curve",
+    "Line",
+    "Mark",
+    "Panel",
+    "Played",
+    "Study",
+    "crossing",
+    "find",
+    "largest",
+    "play_studies",
+    "quotient",
+    "ratio",
+    "smallest",
+]

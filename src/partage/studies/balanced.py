@@ -1,0 +1,82 @@
+"""The paper's balanced setting (its Figure 2a): every arm has equally many sharers."""
+
+from partage.sharing import Sharing
+from partage.studies.paper import AGENTS, REGRETS, RULE, on_the_arms
+from partage.studies.played import Played, largest
+from partage.studies.study import Claim, Line, Study
+
+WHERE = "Section 6, Figure 2a"
+
+
+def title(played: Played) -> str:
+    """The finding."""
+    growth = played.growth("overall_regret").mean
+    return f"{played.last // played.first} times the agents, {growth:.2f} times the overall regret"
+
+
+def text(played: Played) -> str:
+    """What the figure shows."""
+    few, many = played.result(played.first), played.result(played.last)
+    return (
+        f"All agents together lose {many.overall_regret.mean:,.0f}, however many they are, so that each of "
+        f"{played.last:,} loses {many.average_regret.mean:.1f} where 2-UCB alone loses "
+        f"{played.alone().overall_regret.mean:,.0f}. "
+        f"Among {played.first} agents the worst off loses {few.max_individual_regret.mean:,.0f}, more than alone; "
+        f"after settlement {few.max_incentive_regret.mean if few.max_incentive_regret else float('nan'):.2f}."
+    )
+
+
+STUDY = Study(
+    name="balanced",
+    question="Does learning together cost each agent less, the more agents there are?",
+    values=AGENTS,
+    lines=(Line("balanced-etc", RULE, on_the_arms(Sharing.round_robin)),),
+    sharing="Agent m shares arm m mod 10, so every arm has equally many sharers.",
+    panels=(REGRETS,),
+    title=title,
+    text=text,
+    claims=(
+        Claim(
+            "The overall regret does not grow much with the number of agents.",
+            "overall regret of most agents, as a multiple of that of fewest",
+            lambda played: played.growth("overall_regret"),
+            at_most=1.1,
+            source=WHERE,
+        ),
+        Claim(
+            "The average regret keeps falling as agents join.",
+            "largest ratio of the average regret to that at the step before",
+            lambda played: played.largest_step("average_regret"),
+            at_most=1,
+            source=WHERE,
+        ),
+        Claim(
+            "The average regret tends to zero.",
+            "average regret of most agents, as a part of 2-UCB alone",
+            lambda played: played.against_two_ucb("average_regret"),
+            at_most=0.05,
+            source=WHERE,
+        ),
+        Claim(
+            "With few agents, the worst off loses more than she would alone.",
+            "highest individual regret of fewest agents, as a multiple of 2-UCB alone",
+            lambda played: played.against_two_ucb("max_individual_regret", played.first),
+            at_least=1,
+            source=WHERE,
+        ),
+        Claim(
+            "After settlement nobody loses more than alone, however many agents.",
+            "highest mean incentive regret of any agent, as a multiple of 2-UCB alone",
+            lambda played: largest(played.rationality(at) for at in played.study.values),
+            at_most=1,
+            source=WHERE,
+        ),
+        Claim(
+            "After settlement even the worst off loses almost nothing.",
+            "highest incentive regret at any number of agents, as a part of 2-UCB alone",
+            lambda played: largest(played.against_two_ucb("max_incentive_regret", at) for at in played.study.values),
+            at_most=0.01,
+            source=WHERE,
+        ),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Finding studies: those of Partage by name, a user's own by the path of its file."""
+
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+
+from partage.errors import FileError, InputError, PartageError
+from partage.studies import balance, balanced, imbalanced, order, over_time, profit, random
+from partage.studies.study import Study
+
+_ALL = (
+    balanced.STUDY,
+    imbalanced.STUDY,
+    profit.STUDY,
+    over_time.STUDY,
+    random.STUDY,
+    balance.STUDY,
+    order.STUDY,
+)
+STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
+
+
+def find(names: Sequence[str]) -> list[Study]:
+    """Return the studies of these names or files; all of Partage's own where none is named.
+
+    >>> [study.name for study in find(["balanced", "profit"])]
+    ['balanced', 'profit']
+    """
+    if not names:
+        return list(STUDIES.values())
+    found: dict[str, Study] = {}
+    for name in dict.fromkeys(names):
+        study = read_study(Path(name)) if name.endswith(".py") else _named(name)
+        if study.name in found:
+            raise InputError(f"Two studies have the name {study.name!r}; names must differ.")
+        found[study.name] = study
+    return list(found.values())
+
+
+def _named(name: str) -> Study:
+    if name not in STUDIES:
+        known = ", ".join(STUDIES)
+        raise InputError(f"There is no study {name!r}; there are {known}, and files of your own (my_study.py).")
+    return STUDIES[name]
+
+
+def read_study(path: Path) -> Study:
+    """Read a user's own study: a Python file in which `STUDY` is a `partage.studies.Study`."""
+    if not path.is_file():
+        raise FileError(f"The study file {path} is not there.")
+    try:
+        study = runpy.run_path(str(path)).get("STUDY")
+    except PartageError as error:
+        raise FileError(f"{path}: {error}") from error
+    except Exception as error:
+        raise FileError(f"The study file {path} cannot be read: {type(error).__name__}: {error}.") from error
+    if not isinstance(study, Study):
+        raise FileError(f"The study file {path} has no STUDY; it must set STUDY to a partage.studies.Study.")
+    return study

@@ -1,0 +1,102 @@
+"""The controller's profit (the paper's Figure 2c): balanced, up to 10,000 agents."""
+
+import numpy as np
+
+from partage.figures.result import Estimate
+from partage.settle.paper import break_even
+from partage.sharing import Sharing
+from partage.studies.paper import RULE, on_the_arms
+from partage.studies.played import Played, crossing, largest, quotient
+from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study
+
+
+def break_even_measured(played: Played) -> Estimate:
+    """Return the number of agents at which the measured profit crosses 0."""
+    return crossing(played, "controller_profit")
+
+
+def bend(played: Played) -> Estimate:
+    """Return the largest distance of the profit from the straight line between the ends, as a part of its range."""
+    first, last = played.first, played.last
+    start, end = played.by_run("controller_profit", first), played.by_run("controller_profit", last)
+    range_ = float(np.mean(end) - np.mean(start))
+
+    def off(at: int) -> Estimate:
+        straight = start + (end - start) * (at - first) / (last - first)
+        mean, stderr = Estimate.of((played.by_run("controller_profit", at) - straight) / range_)
+        return Estimate(abs(mean), stderr)
+
+    return largest(off(at) for at in played.study.values)
+
+
+def marks(played: Played) -> tuple[Mark, ...]:
+    """The measured crossing and the closed form."""
+    measured, closed = break_even_measured(played), break_even(RULE.balance)
+    return (
+        Mark(measured.mean, f"measured: {measured.mean:,.0f} ± {measured.stderr or 0:,.0f}", "blue", measured.stderr),
+        Mark(closed, f"closed form: {closed:,.0f}", "ink"),
+    )
+
+
+def title(played: Played) -> str:
+    """The finding."""
+    return f"The controller breaks even at {break_even_measured(played).mean:,.0f} agents"
+
+
+def text(played: Played) -> str:
+    """What the figure shows."""
+    measured, closed = break_even_measured(played), break_even(RULE.balance)
+    slope = (played.along("controller_profit")[-1].mean - played.along("controller_profit")[0].mean) / (
+        played.last - played.first
+    )
+    return (
+        f"Each agent adds {slope:.2f} to the profit, and compensations cost the same however many pay for them: "
+        f"the line crosses zero at {measured.mean:,.0f} ± {measured.stderr or 0:.0f} agents, where the paper reads "
+        "off about 4,000. As long as only explore pulls are compensated, charge and compensation are in a fixed ratio, "
+        f"and the crossing is 32 (1 + √B)² / (√2 − √1.5)² = {closed:,.0f} in every run of any game."
+    )
+
+
+STUDY = Study(
+    name="profit",
+    question="With how many agents does the controller who charges and compensates break even?",
+    values=(10, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10_000),
+    lines=(Line("balanced-etc", RULE, on_the_arms(Sharing.round_robin)),),
+    sharing="Agent m shares arm m mod 10, so every arm has equally many sharers.",
+    panels=(
+        Panel(
+            curves=(Curve("controller_profit", "profit", "blue"),),
+            shows="controller's profit",
+            log_x=False,
+            log_y=False,
+            marks=marks,
+        ),
+    ),
+    title=title,
+    text=text,
+    claims=(
+        Claim(
+            "The profit is linear in the number of agents.",
+            "largest distance from the straight line between the ends, as a part of the profit's range",
+            bend,
+            at_most=0.01,
+            source="Section 6, Figure 2c",
+        ),
+        Claim(
+            "The profit surpasses zero at around 4,000 agents.",
+            "number of agents at which the mean profit crosses zero",
+            break_even_measured,
+            at_least=3500,
+            at_most=4500,
+            source="Section 6, Figure 2c",
+            note="The limits are those of the numbers that round to 4,000.",
+        ),
+        Claim(
+            "The crossing is where the closed form says, 32 c / k.",
+            "measured crossing, as a multiple of the closed form",
+            lambda played: quotient(break_even_measured(played), Estimate(break_even(RULE.balance), 0.0)),
+            at_least=0.98,
+            at_most=1.02,
+        ),
+    ),
+)

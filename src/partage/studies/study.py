@@ -1,0 +1,202 @@
+"""What a study is: a family of games over an axis, rules to play, what to draw, and what is claimed of it.
+
+All of it is data. Whatever needs the figures that were played (a title, what a claim measures) is a small function
+of the `Played` study.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from partage.engine.reference import Rule
+from partage.errors import InputError
+from partage.figures.fold import FIGURES
+from partage.figures.result import Estimate
+from partage.game import Game
+from partage.sharing import count
+
+if TYPE_CHECKING:
+    from partage.studies.played import Played
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+TWO_UCB = "two_ucb_regret"
+STANDARD_ERRORS = 2  # how far from its limit a measured value must be, to decide
+
+
+@dataclass(frozen=True)
+class Line:
+    """A rule on a family of games: one curve or one group of curves.
+
+    Parameters
+    ----------
+    name
+        What tables call it.
+    rule
+        How agents decide.
+    game
+        The game at each place of the study's axis, e.g. of so many agents.
+    settlement
+        "paper", "none", or "default": the paper's where it is defined.
+    """
+
+    name: str
+    rule: Rule
+    game: Callable[[int], Game]
+    settlement: str = "default"
+
+
+class Curve(NamedTuple):
+    """One curve to draw: a figure of merit of a line (the first by default) along the axis, or over time.
+
+    `figure` is one of `partage.figures.fold.FIGURES`, or "two_ucb_regret" for 2-UCB alone. `colour` names one of the
+    house style; `label` stands beside the curve.
+    """
+
+    figure: str
+    label: str
+    colour: str = "blue"
+    line: str | None = None
+    dashed: bool = False
+
+
+class Mark(NamedTuple):
+    """A place on the horizontal axis to mark, with its uncertainty to either side."""
+
+    at: float
+    label: str
+    colour: str = "ink"
+    stderr: float | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes: its curves, what stands on the vertical axis, and whether axes are logarithmic."""
+
+    curves: Sequence[Curve]
+    shows: str = "regret"
+    log_x: bool = True
+    log_y: bool = True
+    over_time: bool = False
+    marks: "Callable[[Played], Sequence[Mark]]" = lambda played: ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that is said of a study, what is measured for it, and the limits within which it holds.
+
+    Parameters
+    ----------
+    says
+        What is claimed, in a sentence.
+    measures
+        What is measured, in a few words.
+    measure
+        The function that measures it, with a standard error.
+    at_least, at_most
+        The claim holds if the measured value is within these limits by two standard errors, and does not hold if
+        it is outside them by as much. In between it is undecided: more runs would tell.
+    source
+        Where the paper says it; "Partage" where the claim is ours.
+    expected
+        Whether it held at full size when the study was written. A verdict that contradicts this is news: `partage
+        reproduce` then ends with exit code 1.
+    note
+        What a reader should know beside the verdict.
+    """
+
+    says: str
+    measures: str
+    measure: "Callable[[Played], Estimate]"
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    source: str = "Partage"
+    expected: bool = True
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.at_least <= self.at_most or math.inf in (self.at_least, -self.at_most):
+            raise InputError(f"The claim {self.says!r} has no limits that something could be within.")
+        if math.isinf(self.at_least) and math.isinf(self.at_most):
+            raise InputError(f"The claim {self.says!r} has no limit; it must have at_least, at_most or both.")
+
+    @property
+    def rule(self) -> str:
+        """The limits, in words."""
+        if math.isinf(self.at_least):
+            return f"at most {self.at_most:,.6g}"
+        if math.isinf(self.at_most):
+            return f"at least {self.at_least:,.6g}"
+        return f"{self.at_least:,.6g} to {self.at_most:,.6g}"
+
+    def verdict(self, measured: Estimate) -> str:
+        """Judge: whether the claim holds, does not hold, or is undecided (always so for a single run)."""
+        if measured.stderr is None or math.isnan(measured.mean) or math.isnan(measured.stderr):
+            return UNDECIDED
+        reach = STANDARD_ERRORS * measured.stderr
+        low, high = measured.mean - reach, measured.mean + reach
+        if self.at_least <= low and high <= self.at_most:
+            return HOLDS
+        return FAILS if high < self.at_least or self.at_most < low else UNDECIDED
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment, as data.
+
+    Parameters
+    ----------
+    name
+        What `partage reproduce` calls it.
+    question
+        What it asks, in one sentence.
+    values
+        The places of the axis: whole numbers, in increasing order.
+    lines
+        What is played at each of them.
+    sharing
+        Who shares what, in a sentence.
+    panels
+        What is drawn.
+    title
+        The finding, in a line, from what was measured.
+    text
+        What the figure shows, in two sentences, from what was measured.
+    claims
+        What is claimed of it.
+    axis
+        What the axis counts.
+    checkpoints
+        Steps at which the regret over time is kept.
+    """
+
+    name: str
+    question: str
+    values: Sequence[int]
+    lines: Sequence[Line]
+    sharing: str
+    panels: Sequence[Panel]
+    title: "Callable[[Played], str]"
+    text: "Callable[[Played], str]"
+    claims: Sequence[Claim] = ()
+    axis: str = "agents"
+    checkpoints: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        where = f"The study {self.name!r}"
+        if not self.name or not all(letter.isalnum() or letter in "-_" for letter in self.name):
+            raise InputError(f"{where} has a name that is no file name; use letters, digits, - and _.")
+        values = [count(f"A place on the axis of the study {self.name!r}", value) for value in self.values]
+        if not values or values != sorted(set(values)):
+            raise InputError(f"{where} has the places {values} on its axis; they must be increasing.")
+        names = [line.name for line in self.lines]
+        if not names or len(set(names)) != len(names):
+            raise InputError(f"{where} has the lines {names}; it needs at least one, and names must differ.")
+        for curve in (curve for panel in self.panels for curve in panel.curves):
+            if curve.figure not in (*FIGURES, TWO_UCB):
+                allowed = ", ".join((*FIGURES, TWO_UCB))
+                raise InputError(f"{where} draws {curve.figure!r}; it must be one of {allowed}.")
+            if curve.line is not None and curve.line not in names:
+                raise InputError(f"{where} draws the line {curve.line!r}; it must be one of {', '.join(names)}.")
+        if any(panel.over_time for panel in self.panels) and not self.checkpoints:
+            raise InputError(f"{where} draws over time; it needs checkpoints.")
