@@ -1,0 +1,121 @@
+"""The game file says what it says, and flags say the same."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from partage.arms import Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.gamefile import KINDS, GameFile, game_by_flags, read_game
+from partage.sharing import Sharing
+
+ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nmean = 0.5\n[[arms]]\nmean = 0.7\n'
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def write_and_read(text: str) -> GameFile:
+        path = tmp_path / "game.toml"
+        path.write_text(text, encoding="utf-8")
+        return read_game(path)
+
+    return write_and_read
+
+
+def test_the_example_of_the_format(read):
+    file = read("horizon = 1_000_000\nbalance = 1.0\n" + ARMS + '[agents]\ncount = 100\nsharing = "round-robin"\n')
+    assert file.game.arm_names == ("pens", "arm 2", "arm 3")
+    assert file.game.means.tolist() == [0.9, 0.5, 0.7]
+    assert file.game.sharing == Sharing.round_robin(agents=100, arms=3)
+    assert file.game.horizon == 10**6
+    assert (file.rule, file.balance, file.settlement) == (None, 1.0, None)
+
+
+def test_agents_one_by_one(read):
+    agents = '[[agent]]\nname = "shop 1"\nshares = ["arm 3", "pens"]\n[[agent]]\n[[agent]]\nshares = ["arm 2"]\n'
+    game = read("horizon = 100\n" + ARMS + agents).game
+    assert game.sharing == Sharing.lists([[0, 2], [], [1]], arms=3)
+    assert [game.agent_name(agent) for agent in range(3)] == ["shop 1", "agent 2", "agent 3"]
+
+
+def test_every_kind_of_reward(read):
+    rewards = {
+        'kind = "bernoulli", mean = 0.3': Bernoulli(0.3),
+        'kind = "beta", a = 2, b = 5': Beta(2, 5),
+        'kind = "uniform", low = 0.1, high = 0.4': Uniform(0.1, 0.4),
+        'kind = "truncated-normal", location = 0.4, scale = 2': TruncatedNormal(0.4, 2),
+        'kind = "constant", value = 1': Constant(1),
+        'kind = "discrete", values = [0, 0.5], weights = [0.25, 0.75]': Discrete([0, 0.5], [0.25, 0.75]),
+        'kind = "empirical", sample = [0.1, 0.1, 1]': Empirical([0.1, 0.1, 1]),
+    }
+    assert len(rewards) == len(KINDS)
+    arms = "".join(f"[[arms]]\nreward = {{ {reward} }}\n" for reward in rewards)
+    assert read("horizon = 100\n" + arms + "[agents]\ncount = 7\n").game.arms == tuple(rewards.values())
+
+
+def test_a_sample_from_a_file_beside_the_game(read, tmp_path):
+    (tmp_path / "sample.csv").write_text("0.1, 0.2\n0.3\n")
+    arms = '[[arms]]\nname = "pens"\nreward = { kind = "empirical", sample = "sample.csv" }\n'
+    assert read("horizon = 100\n" + arms + "[agents]\ncount = 1\n").game.arms == (Empirical([0.1, 0.2, 0.3], "pens"),)
+
+
+def test_round_robin_and_a_fixed_order_are_the_defaults(read):
+    game = read("horizon = 100\n" + ARMS + "[agents]\ncount = 5\n").game
+    assert game.sharing == Sharing.round_robin(agents=5, arms=3)
+    assert not game.sharing.shuffled
+
+
+@pytest.mark.parametrize(
+    ("name", "sharing"),
+    [
+        ("scarce-best", Sharing.scarce_best(7, 3, best=(0, 2))),
+        ("neighbours-2", Sharing.neighbours(7, 3, k=2)),
+        ("random", Sharing.random(7, 3)),
+        ("everyone-everything", Sharing.everything(7, 3)),
+        ("nobody-nothing", Sharing.nothing(7, 3)),
+    ],
+)
+def test_patterns(name, sharing, read):
+    assert read("horizon = 100\n" + ARMS + f'[agents]\ncount = 7\nsharing = "{name}"\n').game.sharing == sharing
+
+
+def test_a_shuffled_order_for_patterns_and_lists(read):
+    pattern = read("horizon = 100\n" + ARMS + '[agents]\ncount = 5\norder = "shuffled"\n')
+    listed = read('horizon = 100\norder = "shuffled"\n' + ARMS + '[[agent]]\nshares = ["pens"]\n')
+    assert pattern.game.sharing.shuffled
+    assert listed.game.sharing.shuffled
+    assert pattern.sharing == "round-robin, in shuffled order"
+    assert listed.sharing == "as listed, in shuffled order"
+
+
+@pytest.mark.parametrize("balance", ["inf", '"inf"'])
+def test_an_infinite_balance(balance, read):
+    assert read(f"horizon = 100\nbalance = {balance}\n" + ARMS + "[agents]\ncount = 5\n").balance == math.inf
+
+
+def test_rule_and_settlement(read):
+    file = read('horizon = 100\nrule = "full-sharing"\nsettlement = "none"\n' + ARMS + "[agents]\ncount = 5\n")
+    assert (file.rule, file.balance, file.settlement) == ("full-sharing", None, "none")
+
+
+@pytest.mark.parametrize("horizon", ["1_000_000", "1e6", "1000000.0"])
+def test_whole_horizons(horizon, read):
+    game = read(f"horizon = {horizon}\n" + ARMS + "[agents]\ncount = 5\n").game
+    assert game.horizon == 10**6
+    assert isinstance(game.horizon, int)
+
+
+def test_a_byte_order_mark_and_names_beyond_ascii(read):
+    text = '\ufeffhorizon = 100\n[[arms]]\nname = "thé"\nmean = 0.5\n[agents]\ncount = 1\n'
+    assert read(text).game.arm_names == ("thé",)
+
+
+def test_flags_give_the_same_game_as_a_file(read):
+    agents = '[agents]\ncount = 7\nsharing = "scarce-best"\norder = "shuffled"\n'
+    file = read("horizon = 1e6\n" + ARMS.replace('name = "pens"\n', "") + agents)
+    flags = game_by_flags("0.9, 0.5,0.7", agents="7", horizon="1e6", sharing="scarce-best", order="shuffled")
+    assert flags == file
+
+
+def test_constant_arms_by_flags():
+    assert game_by_flags("0.9,0.5", "3", "10", reward="constant").game.arms == (Constant(0.9), Constant(0.5))
