@@ -4,10 +4,12 @@ Every error that Partage raises on purpose, and every slip in the command line i
 standard error and exit code 2. What is slow to import is imported inside the command that needs it.
 """
 
+import io
 import json
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext
@@ -63,6 +65,11 @@ app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enabl
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # names and signs that the terminal cannot show are no reason to stop
     app(prog_name="partage")
 
 
@@ -213,7 +220,7 @@ def simulate(
         )
     figures = result.as_dict(rule=name)
     if as_json:
-        typer.echo(json.dumps(figures, indent=2, allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(figures, indent=2, allow_nan=False))
     else:
         _show(figures, played.sharing)
 
@@ -292,6 +299,55 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+# --- partage audit ------------------------------------------------------------------------------------------
+
+
+@app.command()
+def audit(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[GAME.toml]", help="A game file; the paper's own games and small ones without it."),
+    ] = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="Independent runs: 100 by default, and 20,000 of a small game. Without a game file, the paper's "
+            "games are played R times and the small ones 200 times as often.",
+        ),
+    ] = None,
+    seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same result.")] = "0",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object in place of the tables.")] = False,
+) -> None:
+    """Check what the paper promises on runs that are played: premise, bound, measured, verdict."""
+    from partage.gamefile import number, read_game
+    from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
+    from partage.theory.audit import audit as audit_game
+    from partage.theory.table import show
+
+    started = time.perf_counter()
+    wanted: Any = None if runs is None else number(runs)  # the audit says what is allowed
+    from_seed: Any = number(seed)
+    with _progress() as progress:
+        if file is None:
+            sections = _interruptible(
+                lambda: paper_audit(100 if wanted is None else wanted, from_seed, None, progress)
+            )
+        else:
+            played = read_game(file)
+            name, rule, _ = _choose(file, played, None, None, None)
+            wanted = usual_runs(played.game) if wanted is None else wanted
+            rows = _interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
+            balance = f" with balance {_plain(rule.balance)}" if hasattr(rule, "balance") else ""
+            about = f"{name}{balance}, sharing {played.sharing}: {describe(played.game)}"
+            sections = [Section(str(file), about, int(wanted), rows)]
+    if as_json:
+        found = as_dict(sections, int(from_seed), time.perf_counter() - started)
+        typer.echo(json.dumps(found, indent=2, allow_nan=False))
+    else:
+        show(sections)
 
 
 # --- the tables ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The audit: every promise of the paper, checked on runs that were played."""
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 from partage.arms import bernoulli
 from partage.engine.reference import Rule
@@ -12,7 +12,7 @@ from partage.theory.judge import judge, judge_event
 from partage.theory.observe import Progress, observe
 from partage.theory.row import VIOLATED, AuditRow
 
-__all__ = ["AuditRow", "Section", "audit", "describe", "paper_audit"]
+__all__ = ["AuditRow", "Section", "as_dict", "audit", "describe", "paper_audit", "usual_runs"]
 
 
 class Section(NamedTuple):
@@ -52,6 +52,7 @@ def audit(
 PAPER_MEANS = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
 APPENDIX_MEANS = [0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05]
 SMALL_RUNS = 200  # runs of a small game for each run of a large one
+SMALL_PULLS = 20_000  # agents times horizon, up to which a user's game is small
 RARE = ((5, 5), (10, 10), (100, 10), (10, 30), (10, 100), (2, 1000))  # agents and horizon
 
 
@@ -100,6 +101,24 @@ def paper_audit(
     if progress:
         progress(1000 * parts, 1000 * parts)
     return sections
+
+
+def usual_runs(game: Game) -> int:
+    """Return how many runs are played unless told: 100, and 20,000 of a small game, to see rare events.
+
+    >>> usual_runs(Game(bernoulli([0.9, 0.1]), Sharing.round_robin(10, 2), 1000))
+    20000
+    """
+    return 100 * SMALL_RUNS if game.agents * game.horizon <= SMALL_PULLS else 100
+
+
+def as_dict(sections: list[Section], seed: int, seconds: float) -> dict[str, Any]:
+    """Return the audit as one JSON object."""
+    audits = [
+        {"title": title, "about": about, "runs": runs, "promises": [asdict(row) for row in rows]}
+        for title, about, runs, rows in sections
+    ]
+    return {"seed": seed, "seconds": seconds, "audits": audits}
 
 
 def describe(game: Game) -> str:
