@@ -258,6 +258,17 @@ def test_a_process_prints_one_json_object_and_nothing_else():
     assert ended.stderr == ""
 
 
+def test_a_terminal_that_cannot_show_every_sign_gets_the_tables_all_the_same(file):
+    file.write_text(FILE.replace("mean = 0.9", 'mean = 0.9\nname = "thé"'), encoding="utf-8")
+    for flags, name in (([], "th?"), (["--json"], "th\\u00e9")):
+        command = [sys.executable, "-m", "partage.cli", "simulate", str(file), "--runs=2", *flags]
+        ended = subprocess.run(
+            command, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+        )
+        assert name in ended.stdout.decode("ascii")
+        assert ended.stderr == b""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends a Unix signal")
 def test_ctrl_c_ends_a_long_play_without_a_traceback():
     # An arm that nobody shares: every pull is played, and this would take years.

@@ -67,9 +67,7 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # names and signs that the terminal cannot show are no reason to stop
+            stream.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to stop
     app(prog_name="partage")
 
 
