@@ -2,8 +2,10 @@
 
 import dataclasses
 import io
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tests import strategies
 from partage import BalancedETC, Constant, FullSharing, Game, NoProtocol, Sharing, TwoUCB, bernoulli, play_run
 from partage.arms import Bernoulli, RandomBernoulli, Uniform, reward_table
 from partage.board import Board
+from partage.cli import app
 from partage.engine import tape
 from partage.engine.tally import game_table
 from partage.errors import InputError
@@ -513,3 +516,64 @@ def test_progress_only_grows_and_ends() -> None:
 def test_alone_has_the_regret_of_its_pulls() -> None:
     alone = Alone(np.array([[0.0, 0.5]] * 2), np.array([[5, 2], [3, 4]]), np.ones(2, np.bool_))
     assert alone.regret.mean == 1.5
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+FILE = """
+horizon = 200
+[[arms]]
+mean = 0.9
+[[arms]]
+mean = 0.1
+[agents]
+count = 4
+"""
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            app(["audit", *arguments], prog_name="partage")
+        printed = capsys.readouterr()
+        return int(stop.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_the_command_audits_a_file(tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "game.toml").write_text(FILE)
+    code, out, err = command(str(tmp_path / "game.toml"), "--runs=20")
+    assert (code, err) == (0, "")
+    assert "Theorem 5.2, Theorem_IR" in out
+    code, out, err = command(str(tmp_path / "game.toml"), "--runs=20", "--seed=3", "--json")
+    found = json.loads(out)
+    assert (code, err, found["seed"], found["audits"][0]["runs"]) == (0, "", 3, 20)
+    assert [promise["label"] for promise in found["audits"][0]["promises"]] == LABELS
+    found = json.loads(command(str(tmp_path / "game.toml"), "--json")[1])
+    assert found["audits"][0]["runs"] == 20_000  # a small game, unless told
+
+
+def test_the_command_audits_the_rule_of_the_file(tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "game.toml").write_text(f'rule = "two-ucb"\n{FILE}')
+    found = json.loads(command(str(tmp_path / "game.toml"), "--runs=5", "--json")[1])
+    promises = {promise["label"]: promise for promise in found["audits"][0]["promises"]}
+    assert promises["Th1"]["verdict"] == NOT_APPLICABLE
+    assert promises["range_ucb"]["verdict"] == HOLDS
+    assert "two-ucb" in found["audits"][0]["about"]
+
+
+def test_the_command_audits_the_paper(command) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = command("--runs=1", "--json")
+    found = json.loads(out)
+    assert (code, err, len(found["audits"])) == (0, "", 5)
+    assert [audit["runs"] for audit in found["audits"]] == [1, 1, 200, 200, 1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--runs=0"], ["--seed=-1"], ["--runs=x", "--json"], ["nowhere.toml"], ["--rune"]]
+)
+def test_a_slip_is_one_sentence(arguments: list[str], command) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = command(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
