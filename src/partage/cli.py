@@ -425,5 +425,70 @@ def _counted(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
+# --- partage reproduce, partage studies ---------------------------------------------------------------------
+
+
+@app.command()
+def reproduce(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STUDY]...", help="Studies by name, or files of your own; all by default."),
+    ] = None,
+    runs: Annotated[str, typer.Option(metavar="R", help="Independent runs of each game.")] = "100",
+    seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same result.")] = "0",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the report goes.")] = Path("results"),
+    on: Annotated[
+        str,
+        typer.Option(metavar="PLACE", help="threads, processes, dask, dask=ADDRESS, ray or ray=ADDRESS."),
+    ] = "threads",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object in place of the table.")] = False,
+) -> None:
+    """Play the paper's studies, judge its claims and write a report.
+
+    What is finished is kept: after Ctrl-C the same command goes on from there. The exit code is 1 if a claim comes
+    out otherwise than it is known to at full size.
+    """
+    from rich.console import Console
+
+    from partage.gamefile import number
+    from partage.report.reproduce import reproduce as play_and_report
+    from partage.report.terminal import progress_bar, show_claims
+
+    aside = Console(stderr=True, highlight=False, soft_wrap=True)
+    many: Any = number(runs)  # the report says what is allowed
+    from_seed: Any = number(seed)
+    try:
+        with progress_bar(aside) as progress:
+            done = play_and_report(
+                studies or (),
+                many,
+                from_seed,
+                out,
+                on,
+                say=lambda sentence: aside.print(sentence, markup=False),
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped; what is finished is kept in {out}, and the same command goes on from there.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        typer.echo(json.dumps(done.as_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        console = Console(highlight=False)
+        show_claims(done.judged, console)
+        console.print(f"{done.files[0]}, with figures and tables beside it, in {done.seconds:.0f} s.", soft_wrap=True)
+    raise typer.Exit(done.exit_code)
+
+
+@app.command()
+def studies() -> None:
+    """List the studies that there are."""
+    from rich.console import Console
+
+    from partage.report.terminal import show_studies
+
+    show_studies(Console(highlight=False))
+
+
 if __name__ == "__main__":
     main()

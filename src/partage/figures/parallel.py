@@ -4,6 +4,7 @@ A chunk is a pure function of its task and its range of runs, so where it is pla
 """
 
 import importlib.util
+import logging
 import math
 import os
 import socket
@@ -206,7 +207,7 @@ def _ray(address: str | None, jobs: int) -> Iterator[int]:
         if host:  # Ray itself waits for minutes
             socket.create_connection((host, int(port)), timeout=PATIENCE).close()
         own = {"num_cpus": jobs, "include_dashboard": False} if address is None else {"address": address}
-        ray.init(logging_level="error", log_to_driver=False, **own)
+        ray.init(logging_level=logging.ERROR, log_to_driver=False, **own)
     except (OSError, RuntimeError, ValueError) as error:
         raise _unreachable("Ray cluster", address or "this machine") from error
     try:

@@ -53,14 +53,14 @@ STUDY = Study(
     text=text,
     claims=(
         Claim(
-            "Imbalanced sharing leads to severe over-exploration unless it is restrained.",
+            "Without balancing, scarce sharing leads to over-exploring",
             "broadcasts of most agents without balancing, as a multiple of those with B = 1",
             lambda played: ratio(played.by_run("broadcasts", line=NONE), played.by_run("broadcasts", line=TIGHT)),
             at_least=2,
             source="Section 4.1",
         ),
         Claim(
-            "The over-exploration costs regret.",
+            "Over-exploring costs regret",
             "overall regret of most agents without balancing, as a multiple of that with B = 1",
             lambda played: ratio(
                 played.by_run("overall_regret", line=NONE), played.by_run("overall_regret", line=TIGHT)
@@ -69,7 +69,7 @@ STUDY = Study(
             source="Section 4.1",
         ),
         Claim(
-            "The larger B, the more exploration it lets through.",
+            "The larger B, the more exploring it lets through",
             "smallest ratio of broadcasts to those of the next smaller B, with most agents",
             lambda played: smallest(
                 ratio(played.by_run("broadcasts", line=more), played.by_run("broadcasts", line=less))

@@ -12,7 +12,7 @@ from partage.studies.study import Claim, Line, Study
 def title(played: Played) -> str:
     """The finding."""
     burden = played.against_two_ucb("max_individual_regret").mean
-    return f"Scarce sharers bear {burden:.1f} times what learning alone costs, until they are compensated"
+    return f"Unpaid, scarce sharers bear {burden:.1f} times what learning alone costs"
 
 
 def newcomer(played: Played) -> float:
@@ -57,7 +57,7 @@ STUDY = Study(
         _falls,
         _vanishes,
         Claim(
-            "However many agents there are, the worst off loses more than she would alone.",
+            "However many agents, the worst off does worse than alone",
             "lowest, over numbers of agents, of the highest individual regret, as a multiple of 2-UCB alone",
             lambda played: smallest(
                 played.against_two_ucb("max_individual_regret", at) for at in played.study.values

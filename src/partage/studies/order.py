@@ -64,7 +64,7 @@ STUDY = Study(
     text=text,
     claims=(
         Claim(
-            "A shuffled order does as well as taking turns.",
+            "A shuffled order does as well as taking turns",
             "largest overall regret shuffled, as a multiple of that in turn",
             lambda played: largest(
                 ratio(
@@ -76,7 +76,7 @@ STUDY = Study(
             at_most=1.1,
         ),
         Claim(
-            "If the sharers of an arm act in a row, the overall regret is several times higher.",
+            "Sharers who act in a row multiply the overall regret",
             "overall regret of most agents arm by arm, as a multiple of that in turn",
             lambda played: ratio(
                 played.by_run("overall_regret", line=ARM_BY_ARM), played.by_run("overall_regret", line=IN_TURN)

@@ -30,11 +30,12 @@ def bend(played: Played) -> Estimate:
 
 
 def marks(played: Played) -> tuple[Mark, ...]:
-    """The measured crossing and the closed form."""
+    """The measured crossing, the closed form and what the paper reads off."""
     measured, closed = break_even_measured(played), break_even(RULE.balance)
     return (
         Mark(measured.mean, f"measured: {measured.mean:,.0f} ± {measured.stderr or 0:,.0f}", "blue", measured.stderr),
         Mark(closed, f"closed form: {closed:,.0f}", "ink"),
+        Mark(4000, "paper: around 4,000", "grey"),
     )
 
 
@@ -52,8 +53,8 @@ def text(played: Played) -> str:
     return (
         f"Each agent adds {slope:.2f} to the profit, and compensations cost the same however many pay for them: "
         f"the line crosses zero at {measured.mean:,.0f} ± {measured.stderr or 0:.0f} agents, where the paper reads "
-        "off about 4,000. As long as only explore pulls are compensated, charge and compensation are in a fixed ratio, "
-        f"and the crossing is 32 (1 + √B)² / (√2 − √1.5)² = {closed:,.0f} in every run of any game."
+        "off about 4,000. As long as only explore pulls are compensated, charge and compensation are in a fixed "
+        f"ratio, and the crossing is 32 (1 + √B)² / (√2 − √1.5)² = {closed:,.0f} in every run of any game."
     )
 
 
@@ -76,14 +77,15 @@ STUDY = Study(
     text=text,
     claims=(
         Claim(
-            "The profit is linear in the number of agents.",
+            "Profit is linear in the number of agents",
             "largest distance from the straight line between the ends, as a part of the profit's range",
             bend,
             at_most=0.01,
+            percent=True,
             source="Section 6, Figure 2c",
         ),
         Claim(
-            "The profit surpasses zero at around 4,000 agents.",
+            "Profit passes zero at around 4,000 agents",
             "number of agents at which the mean profit crosses zero",
             break_even_measured,
             at_least=3500,
@@ -92,7 +94,7 @@ STUDY = Study(
             note="The limits are those of the numbers that round to 4,000.",
         ),
         Claim(
-            "The crossing is where the closed form says, 32 c / k.",
+            "Profit passes zero where the closed form says",
             "measured crossing, as a multiple of the closed form",
             lambda played: quotient(break_even_measured(played), Estimate(break_even(RULE.balance), 0.0)),
             at_least=0.98,

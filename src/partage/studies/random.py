@@ -21,7 +21,7 @@ def game(agents: int) -> Game:
 def title(played: Played) -> str:
     """The finding."""
     share = played.against_two_ucb("average_regret").mean
-    return f"On random games too: {played.last:,} agents lose {share:.1%} each of what 2-UCB alone loses"
+    return f"Random games too: each of {played.last:,} agents loses {share:.1%} of 2-UCB's regret"
 
 
 def text(played: Played) -> str:

@@ -88,7 +88,7 @@ class Claim:
     Parameters
     ----------
     says
-        What is claimed, in a sentence.
+        What is claimed, in a few words.
     measures
         What is measured, in a few words.
     measure
@@ -103,6 +103,8 @@ class Claim:
         reproduce` then ends with exit code 1.
     note
         What a reader should know beside the verdict.
+    percent
+        Whether to write the measured value as a percentage.
     """
 
     says: str
@@ -113,6 +115,7 @@ class Claim:
     source: str = "Partage"
     expected: bool = True
     note: str = ""
+    percent: bool = False
 
     def __post_init__(self) -> None:
         if not self.at_least <= self.at_most or math.inf in (self.at_least, -self.at_most):
@@ -123,11 +126,12 @@ class Claim:
     @property
     def rule(self) -> str:
         """The limits, in words."""
+        low, high = (
+            f"{100 * limit:g}%" if self.percent else f"{limit:,.6g}" for limit in (self.at_least, self.at_most)
+        )
         if math.isinf(self.at_least):
-            return f"at most {self.at_most:,.6g}"
-        if math.isinf(self.at_most):
-            return f"at least {self.at_least:,.6g}"
-        return f"{self.at_least:,.6g} to {self.at_most:,.6g}"
+            return f"at most {high}"
+        return f"at least {low}" if math.isinf(self.at_most) else f"{low} to {high}"
 
     def verdict(self, measured: Estimate) -> str:
         """Judge: whether the claim holds, does not hold, or is undecided (always so for a single run)."""

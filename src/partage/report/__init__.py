@@ -1,0 +1,1 @@
+"""The report: figures, tables, one self-contained page."""

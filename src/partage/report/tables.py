@@ -1,0 +1,54 @@
+"""The figures of a study as a table, in CSV and Parquet."""
+
+from pathlib import Path
+
+import polars as pl
+
+from partage.figures.fold import FIGURES
+from partage.figures.result import Estimate
+from partage.studies import Played
+from partage.studies.study import TWO_UCB
+
+
+def table(played: Played) -> pl.DataFrame:
+    """Return one row for each line, place on the axis and figure of merit, and one for each step over time.
+
+    `step` is the horizon, except for the regret over time.
+    """
+    study = played.study
+    rows = []
+
+    def row(line: str, at: int, step: int, figure: str, value: Estimate | None) -> None:
+        mean, stderr = value or (None, None)
+        rows.append((study.name, line, at, step, figure, mean, stderr, played.runs, played.seed))
+
+    for line in study.lines:
+        for at in study.values:
+            result, alone = played.result(at, line.name), played.alone(at, line.name)
+            for figure in FIGURES:
+                row(line.name, at, result.game.horizon, figure, getattr(result, figure))
+            row(line.name, at, result.game.horizon, TWO_UCB, alone.overall_regret)
+            for step, mine, hers in zip(study.checkpoints, result.curve, alone.curve, strict=True):
+                row(line.name, at, step, "overall_regret_up_to", mine)
+                row(line.name, at, step, f"{TWO_UCB}_up_to", hers)
+    columns = {
+        "study": pl.String,
+        "line": pl.String,
+        study.axis: pl.Int64,
+        "step": pl.Int64,
+        "figure": pl.String,
+        "mean": pl.Float64,
+        "stderr": pl.Float64,
+        "runs": pl.Int64,
+        "seed": pl.UInt64,
+    }
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def write_tables(played: Played, folder: Path) -> list[Path]:
+    """Write the table of a study beside the report."""
+    frame = table(played)
+    csv, parquet = (folder / f"{played.study.name}.{kind}" for kind in ("csv", "parquet"))
+    frame.write_csv(csv)
+    frame.write_parquet(parquet)
+    return [csv, parquet]

@@ -1,0 +1,71 @@
+"""The claims in a terminal."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from partage.report.judged import Judged, summary
+from partage.report.words import measured
+from partage.studies import FAILS, HOLDS, STUDIES
+
+COLOURS = {HOLDS: "green", FAILS: "bold red"}
+
+
+def show_claims(judged: Sequence[Judged], console: Console) -> None:
+    """Print the table of claims."""
+    if judged:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("claim")
+        table.add_column("measured", no_wrap=True)
+        table.add_column("holds if", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        last = None
+        for each in judged:
+            if last != each.study:
+                if last is not None:
+                    table.add_section()
+                table.add_row(Text(each.study, style="bold"))
+            table.add_row(
+                Text(each.claim.says),
+                measured(each.measured, each.claim.percent),
+                each.claim.rule,
+                Text(each.verdict, style=COLOURS.get(each.verdict, "yellow")),
+            )
+            last = each.study
+        console.print(table)
+    console.print(Text(summary(judged), style="bold"))
+    for each in judged:
+        if each.surprising:
+            found = HOLDS if each.claim.expected else FAILS
+            console.print(Text(f"{each.study}: “{each.claim.says}” {each.verdict}; at full size it {found}.", "red"))
+
+
+@contextmanager
+def progress_bar(console: Console) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar with the time left, on a terminal only."""
+    if not console.is_terminal:
+        yield lambda what, fraction: None
+        return
+    columns = BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("compiling", total=1.0)
+        yield lambda what, fraction: bar.update(task, completed=fraction, description=what)
+
+
+def show_studies(console: Console) -> None:
+    """Print the studies that there are."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("study", no_wrap=True)
+    table.add_column("question", ratio=1)
+    table.add_column("axis", no_wrap=True)
+    table.add_column("claims", justify="right")
+    for study in STUDIES.values():
+        ends = f"{study.values[0]:,}" + (f" to {study.values[-1]:,}" if len(study.values) > 1 else "")
+        table.add_row(study.name, study.question, f"{ends} {study.axis}", str(len(study.claims)))
+    console.print(table)
+    console.print("Play them with: partage reproduce [STUDY ...]; a study of your own is a file: docs/studies.md.")
