@@ -75,22 +75,24 @@ means ± one standard error. A claim holds if it does so by two standard errors.
 
 
 def claims_table(judged: Sequence[Judged]) -> str:
-    """Return the table of claims."""
-    rows = []
+    """Return the table of claims, by study."""
+    rows, last = [], None
     for each in judged:
         claim = each.claim
+        if each.study != last:
+            rows.append(f'<tr class="group"><th colspan="5"><a href="#{each.study}">{each.study}</a></th></tr>')
+            last = each.study
         note = f'<span class="quiet">{escape(claim.note)}</span>' if claim.note else ""
         source = "not in it" if claim.source == "Partage" else claim.source
         rows.append(
-            f'<tr><td data-label="Study"><a href="#{each.study}">{each.study}</a></td>'
-            f'<td data-label="Claim">{escape(claim.says)} {note}</td>'
+            f'<tr><td class="what">{escape(claim.says)} {note}</td>'
             f'<td data-label="Paper">{escape(source)}</td>'
-            f'<td data-label="Measured"><strong>{measured(each.measured, claim.percent)}</strong> '
+            f'<td class="value"><strong>{measured(each.measured, claim.percent)}</strong> '
             f'<span class="quiet">{escape(claim.measures)}</span></td>'
-            f'<td data-label="Holds if">{claim.rule}</td>'
-            f'<td data-label="Verdict">{_verdict(each.verdict)}</td></tr>'
+            f'<td data-label="Holds if" class="limit">{claim.rule}</td>'
+            f'<td class="end">{_verdict(each.verdict)}</td></tr>'
         )
-    return _table("claims", ("Study", "Claim", "Paper", "Measured", "Holds if", "Verdict"), rows)
+    return _table("claims", ("Claim", "Paper", "Measured", "Holds if", "Verdict"), rows)
 
 
 def _verdict(verdict: str) -> str:
@@ -169,6 +171,11 @@ def _figures(played: Played) -> str:
 # --- the audit ------------------------------------------------------------------------------------------------
 
 
+def _cell(label: str, text: str) -> str:
+    """Return a cell; an empty one is left out on a phone."""
+    return f'<td data-label="{label}">{escape(text)}</td>' if text else '<td class="none">–</td>'
+
+
 def audit_tables(sections: Sequence[Section]) -> str:
     """Return what became of each promise of the paper's theory, a table for each game."""
     parts = []
@@ -179,13 +186,11 @@ def audit_tables(sections: Sequence[Section]) -> str:
             over = "" if row.violations is None else f"{row.violations:,} of {row.runs:,}"
             note = f'<span class="quiet">{escape(row.note)}</span>' if row.note else ""
             rows.append(
-                f'<tr><td data-label="Promise">{escape(row.number)}: {escape(row.says)} {note}</td>'
-                f'<td data-label="Premise">{escape(premise)}</td>'
-                f'<td data-label="Bound">{escape(row.bound)}</td>'
-                f'<td data-label="Measured">{escape(row.measured)}</td>'
-                f'<td data-label="Slack">{"–" if row.slack is None else f"× {number(row.slack)}"}</td>'
-                f'<td data-label="Passed in">{over or "–"}</td>'
-                f'<td data-label="Verdict">{_verdict(row.verdict)}</td></tr>'
+                f'<tr><td class="what">{escape(row.number)}: {escape(row.says)} {note}</td>'
+                f"{_cell('Premise', premise.strip('–'))}{_cell('Bound', row.bound)}{_cell('Measured', row.measured)}"
+                f"{_cell('Slack', '' if row.slack is None else f'× {number(row.slack)}')}"
+                f"{_cell('Passed in', over)}"
+                f'<td class="end">{_verdict(row.verdict)}</td></tr>'
             )
         headings = ("Promise", "Premise", "Bound", "Measured", "Slack", "Passed in", "Verdict")
         parts.append(
@@ -235,9 +240,8 @@ table{border-collapse:collapse;width:100%;font-size:.9rem;line-height:1.35;font-
 th{text-align:left;font-weight:600;color:var(--grey);font-size:.8rem;border-bottom:2px solid var(--faint)}
 th,td{padding:.5rem .75rem .5rem 0;vertical-align:top}
 td{border-bottom:1px solid var(--faint)}
-.claims strong{white-space:nowrap}
-.claims td:nth-child(3){min-width:5.5rem}
-.audit td:nth-child(3){min-width:0}
+.claims strong,.limit{white-space:nowrap}
+.group th{padding-top:1.4rem;font-size:.95rem;border-bottom:1px solid var(--faint)}
 .verdict{font-weight:600;white-space:nowrap}
 .good{color:var(--good)}.bad{color:var(--bad)}.open{color:var(--grey)}
 figure{margin:0}
@@ -253,12 +257,15 @@ footer{margin-top:4rem;border-top:1px solid var(--faint)}
 .wide{display:none}.narrow{display:block}
 h1{font-size:1.4rem}
 .claims thead{display:none}
-.claims tr{display:block;padding:.7rem 0;border-bottom:1px solid var(--faint)}
-.claims td{display:block;border:0;padding:.1rem 0}
-.claims td::before{content:attr(data-label) ": ";color:var(--grey);font-size:.8rem}
-.claims td[data-label=Claim],.claims td[data-label=Promise]{font-weight:600}
-.claims td[data-label=Claim]::before,.claims td[data-label=Promise]::before{content:""}
+.claims tr{display:grid;grid-template-columns:1fr auto;column-gap:1rem;padding:.6rem 0;
+border-bottom:1px solid var(--faint)}
+.claims .group{display:block;border:0;padding:0}
+.claims td{border:0;padding:.05rem 0;grid-column:1/-1}
+.claims .what{grid-column:1;font-weight:600}
+.claims .end{grid-column:2;grid-row:1}
+.claims td[data-label]::before{content:attr(data-label) ": ";color:var(--grey);font-size:.8rem}
 .claims td .quiet{font-weight:400}
+.claims .none{display:none}
 }
 @media print{
 :root{"""

@@ -29,8 +29,8 @@ def text(played: Played) -> str:
         f"The one sharer of the second-best arm explores it alone and loses "
         f"{played.result().max_individual_regret.mean:,.0f} however many others there are; compensated, the worst "
         f"off loses {incentive.mean if incentive else float('nan'):.2f}. "
-        f"The overall regret does grow: every newcomer adds {newcomer(played):.1f}, because a time step completes "
-        "one round only while a wrong leader stands, so the average approaches that constant rather than zero."
+        f"The overall regret does grow, by {newcomer(played):.1f} a newcomer: a round of broadcasts waits for the "
+        "one sharer, and meanwhile all commit to a leader who may be wrong; the average nears that, not zero."
     )
 
 
