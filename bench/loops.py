@@ -65,10 +65,6 @@ def pull_by_pull(means, shares, horizon, steps, k0, k1, rank):
             for i in range(arms):
                 if active[i]:
                     least = min(least, counts[i])
-                    if (
-                        leader < 0
-                        or mean[i] > mean[leader]
-                        or (mean[i] == mean[leader] and rank[i] < rank[leader])
-                    ):
+                    if leader < 0 or mean[i] > mean[leader] or (mean[i] == mean[leader] and rank[i] < rank[leader]):
                         leader = i
     return explore, commit

@@ -10,10 +10,10 @@ import sys
 import time
 
 import numpy as np
+from bench.loops import bare_loop, pull_by_pull
 from rich.console import Console
 from rich.table import Table
 
-from bench.loops import bare_loop, pull_by_pull
 from partage import BalancedETC, Game, Sharing, TwoUCB, bernoulli, play
 from partage.engine import tape
 
@@ -101,7 +101,11 @@ def main():
         if not as_json:
             print(f"\r{len(rows)} measured", end="", file=sys.stderr, flush=True)
     if as_json:
-        print(json.dumps({what: {"measured": value, "limit": limit, "unit": unit} for what, value, limit, _, unit in rows}))
+        print(
+            json.dumps(
+                {what: {"measured": value, "limit": limit, "unit": unit} for what, value, limit, _, unit in rows}
+            )
+        )
         return
     table = Table(title="Partage's engine, on this machine", caption="limits from the project's goals")
     for column in ("what", "measured", "limit", ""):

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from bench.loops import pull_by_pull
+
 from partage import BalancedETC, Game, Sharing, bernoulli, play_run
 from partage.engine import tape
 
@@ -18,4 +18,4 @@ def test_the_honest_loop_is_honest(agents):
     tally = play_run(game, BalancedETC())
     assert not tally.active.all()
     assert (explore == tally.explore.sum(axis=1)).all()
-    assert (commit.T == tally.commit).all()
+    assert (tally.commit == commit.T).all()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.strategies import balances, games, rewards, rules
 
 from partage import BalancedETC, Constant, FullSharing, Game, NoProtocol, Sharing, TwoUCB, bernoulli, play, play_run
 from partage.engine import tape
 from partage.engine.events import play_balanced_etc, sharers_in_order
 from partage.engine.reference import play_reference
 from partage.engine.tally import game_table, new_outcome, tally_of
-from tests.strategies import balances, games, rewards, rules
 
 SEEDS = st.integers(0, 2**63)
 
@@ -55,7 +55,9 @@ def test_circles_equal_walking(game, seed, after):
 @pytest.mark.parametrize("agents", [1, 2, 5])
 def test_long_games_with_equal_arms(agents):
     """Thousands of broadcasts without an elimination: long quiet stretches, many changes of leader, circles."""
-    game = Game(bernoulli([0.5, 0.5]), Sharing.neighbours(agents, 2, 2 if agents == 1 else 1), horizon=40_000 // agents)
+    game = Game(
+        bernoulli([0.5, 0.5]), Sharing.neighbours(agents, 2, 2 if agents == 1 else 1), horizon=40_000 // agents
+    )
     for seed in range(2):
         assert play_run(game, BalancedETC(), seed) == play_run(game, BalancedETC(), seed, reference=True)
 

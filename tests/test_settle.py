@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.strategies import games, rewards
 
 from partage import (
     BalancedETC,
@@ -22,7 +23,6 @@ from partage import (
 )
 from partage.settle import settlement_for
 from partage.settle.paper import break_even
-from tests.strategies import games, rewards
 
 
 def by_hand(game, balance, tally):
@@ -32,9 +32,7 @@ def by_hand(game, balance, tally):
     shared = set(game.sharing.shared.tolist())
     gone = [arm for arm in range(len(game.arms)) if arm in shared and not tally.active[arm]]
     compensation = [
-        sum(
-            (tally.explore[m, i] + tally.commit[m, i]) * math.sqrt(8 * c * log_t / tally.broadcasts[i]) for i in gone
-        )
+        sum((tally.explore[m, i] + tally.commit[m, i]) * math.sqrt(8 * c * log_t / tally.broadcasts[i]) for i in gone)
         for m in range(game.agents)
     ]
     cost = sum(tally.broadcasts[i] * math.sqrt(k**2 * log_t / (128 * c * tally.broadcasts[i])) for i in gone)
@@ -80,7 +78,7 @@ def test_nothing_eliminated_nothing_paid():
 
 
 def test_break_even_is_where_explore_pulls_pay_for_themselves():
-    """Round-robin play with many agents hardly commits to arms that are eliminated later, so profit crosses near M*."""
+    """Round-robin play of many agents hardly commits to arms that go later, so the profit crosses near M*."""
     assert break_even(1.0) == pytest.approx(3565.62, abs=0.01)
     profit = {}
     for agents in (3500, 3640):
@@ -105,7 +103,7 @@ def test_the_default_is_the_papers_where_it_is_defined(rule):
 
 
 def test_an_unknown_settlement_lists_the_known():
-    with pytest.raises(InputError, match="paper, none"):
+    with pytest.raises(InputError, match="paper, equal-share, equal-share-expected, none"):
         settlement_for("bank", BalancedETC())
 
 

@@ -17,7 +17,7 @@ def test_our_rules_pass(name):
 
 
 class Greedy:
-    """A user's own rule, as small as can be: share the least-broadcast arm if one may, otherwise follow the leader."""
+    """A user's own rule, as small as can be: share the least-broadcast arm if one may, else follow the leader."""
 
     name = "greedy"
     private = False

@@ -1,10 +1,11 @@
 """A check for rules of your own."""
 
 import copy
+from collections.abc import Collection
 
 import numpy as np
 
-from partage.arms import Bernoulli, Constant, Uniform
+from partage.arms import Arm, Bernoulli, Constant, Uniform
 from partage.board import Board, Pull, Record
 from partage.engine import tape
 from partage.engine.reference import Rule, play_reference
@@ -39,7 +40,8 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
 
 def _games() -> list[Game]:
     """Small games of every shape."""
-    two, three = [Bernoulli(0.9), Bernoulli(0.2)], [Constant(1.0), Uniform(0.0, 0.5), Constant(0.0)]
+    two: list[Arm] = [Bernoulli(0.9), Bernoulli(0.2)]
+    three: list[Arm] = [Constant(1.0), Uniform(0.0, 0.5), Constant(0.0)]
     return [
         Game([Bernoulli(0.5)], Sharing.round_robin(3, 1), 5),
         Game(two, Sharing.everything(1, 2), 200),
@@ -61,7 +63,7 @@ class _Watched:
         assert isinstance(rule.name, str), f"The rule's name is {rule.name!r}; it must be a string."
         self.steps = 0
 
-    def decide(self, board: Board, shares: frozenset[int], own: Record) -> Pull:
+    def decide(self, board: Board, shares: Collection[int], own: Record) -> Pull:
         before = copy.deepcopy((board, own))
         pull = self.rule.decide(board, shares, own)
         arm, share = pull
@@ -85,19 +87,13 @@ class _Watched:
         hidden = [arm for arm in range(board.arms) if not board.public[arm] and board.active[arm]]
         assert not hidden, f"`revise` made arm {hidden[:1]} active, which nobody shares."
 
-    def _renumbered(self, board: Board, shares: frozenset[int], own: Record, pull: Pull) -> None:
+    def _renumbered(self, board: Board, shares: Collection[int], own: Record, pull: Pull) -> None:
         """Number the arms backwards, and ask again."""
-
-        def turned(values: list) -> list:  # type: ignore[type-arg]
-            return list(values)[::-1]
-
         last = board.arms - 1
-        mirror = Board(board.horizon, [last - arm for arm in board.tie_order], turned(list(board.public)))
-        mirror.record = Record(turned(board.record.counts), turned(board.record.sums))
-        mirror.active = turned(board.active)
-        mine = Record(turned(own.counts), turned(own.sums))
+        mirror = Board(board.horizon, [last - arm for arm in board.tie_order], board.public[::-1])
+        mirror.record = Record(board.record.counts[::-1], board.record.sums[::-1])
+        mirror.active = board.active[::-1]
+        mine = Record(own.counts[::-1], own.sums[::-1])
         arm, share = self.rule.decide(mirror, frozenset(last - arm for arm in shares), mine)
         same = last - arm == pull.arm and bool(share) == bool(pull.share)
         assert same, "With the arms renumbered it decided otherwise; ties must be broken by `board.rank`."
-
-

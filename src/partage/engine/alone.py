@@ -8,16 +8,16 @@ zeros than it can bear.
 import math
 
 import numpy as np
-from numba import njit
 
 from partage.arms import BERNOULLI
+from partage.engine.compiled import compiled
 from partage.engine.tally import all_rows, clear
-from partage.engine.tape import bernoulli_word, ones, reward
+from partage.engine.tape import bernoulli_word, ones, ranks, reward
 
 _MARGIN = 1e-12  # what a stretch must leave to spare, above rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sink(heap, index, rank):
     """Restore the heap after the index of its top has changed: highest index first, ties by rank."""
     place, arm = 0, heap[0]
@@ -35,7 +35,7 @@ def _sink(heap, index, rank):
     heap[place] = arm
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _stretch(k0, k1, mean, arm, stream, count, total, second, two_log, most, word, group_of):
     """Pull a Bernoulli arm while it surely stays above the index `second`, and once more; at most `most` times.
 
@@ -71,21 +71,22 @@ def _stretch(k0, k1, mean, arm, stream, count, total, second, two_log, most, wor
         return pulls + taken + 1, paid + taken - borne
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def play_two_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
     """Play one run in which every agent runs 2-UCB alone. `curve[c]` is the overall regret up to `checkpoints[c]`."""
     clear(game, outcome)
     all_rows(outcome)
     arms, two_log, table = game.arms, game.two_log, game.rewards
-    rank = np.empty(arms, np.int64)
-    rank[tie_order] = np.arange(arms)
+    rank = ranks(tie_order)
     word, group_of = np.zeros(arms, np.uint64), np.empty(arms, np.int64)
-    curve[:] = 0.0
+    for c in range(len(curve)):
+        curve[c] = 0.0
     for agent in range(game.agents):
         counts, sums = np.zeros(arms, np.int64), np.zeros(arms)
         index = np.full(arms, math.inf)
         heap = tie_order.copy()  # all infinite: in tie order
-        group_of[:] = -1
+        for i in range(arms):
+            group_of[i] = -1
         step, checkpoint = 0, 0
         while step < game.horizon:
             arm = heap[0]

@@ -19,11 +19,11 @@ and not walked (`trail`).
 import math
 
 import numpy as np
-from numba import njit
 
 from partage.arms import BERNOULLI
+from partage.engine.compiled import compiled
 from partage.engine.tally import clear
-from partage.engine.tape import TAPE, add_rewards, bernoulli_sum, reward
+from partage.engine.tape import TAPE, add_rewards, bernoulli_sum, ranks, reward
 
 _FAR = np.int64(2**63 - 1)
 _SHORTEST_QUIET = 8
@@ -32,14 +32,15 @@ _TRAIL = 2**16  # broadcasts in the longest circle that is looked for
 _MARGIN = 1e-9  # what a quiet stretch must leave to spare, far above rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sharers_in_order(game, order):
     """List each arm's sharers as they act: `firsts` by arm, then place in the order and entry of each."""
     firsts = np.zeros(game.arms + 1, np.int64)
-    for arm in game.shared:
-        firsts[arm + 1] += 1
-    firsts = np.cumsum(firsts)
-    filled = firsts[:-1].copy()
+    for entry in range(len(game.shared)):
+        firsts[game.shared[entry] + 1] += 1
+    for arm in range(game.arms):
+        firsts[arm + 1] += firsts[arm]
+    filled = firsts.copy()
     places = np.empty(len(game.shared), np.int32)
     entries = np.empty(len(game.shared), np.int32)
     for place in range(game.agents):
@@ -51,7 +52,7 @@ def sharers_in_order(game, order):
     return firsts, places, entries
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_from(places, start, stop, place):
     """Return the first index in start:stop whose place is at least `place` (stop where none is)."""
     for at in range(start, min(start + 6, stop)):  # it is usually near
@@ -67,7 +68,7 @@ def _first_from(places, start, stop, place):
     return low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _stays_quiet(pulls, leader, actives, n_active, counts, sums, frozen, two_log):
     """Whether no rewards at all, up to `pulls` more of each active arm, can eliminate an arm or change the leader.
 
@@ -88,19 +89,20 @@ def _stays_quiet(pulls, leader, actives, n_active, counts, sums, frozen, two_log
     return lowest_upper > highest_lower + _MARGIN
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _row_of(arm, row_of, outcome):
     """Return the row that counts commits on this arm, taking a fresh one if it never led before."""
     if row_of[arm] < 0:
         row = outcome.rows[0]
         outcome.rows[0] += 1
         outcome.led[row] = arm
-        outcome.commit[row, :] = 0
+        for agent in range(outcome.commit.shape[1]):
+            outcome.commit[row, agent] = 0
         row_of[arm] = row
     return row_of[arm]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_interval(row, whole, agents, since, until):
     """Note one commit for every pull from `since` to `until - 1`: whole steps, then differences by place."""
     steps = (until - since) // agents
@@ -115,7 +117,7 @@ def _add_interval(row, whole, agents, since, until):
     return whole + steps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def play_balanced_etc(
     game, balance, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, circles_after=CIRCLES_AFTER
 ):
@@ -130,15 +132,14 @@ def play_balanced_etc(
     explore, commit, gaps = outcome.explore, outcome.commit, game.gaps
     end = agents * game.horizon
 
-    rank = np.empty(arms, np.int64)
-    rank[tie_order] = np.arange(arms)
+    rank = ranks(tie_order)
     mean = np.full(arms, -math.inf)
     upper, lower = np.full(arms, math.inf), np.full(arms, -math.inf)
     highest_lower, highest_arm, frozen = -math.inf, -1, -math.inf  # of all arms; of the eliminated ones
     read = np.zeros(arms, np.int64)  # entries of the tape that are in `sums`
     word, group_of = np.zeros(arms, np.uint64), np.full(arms, -1)
 
-    pointer = firsts[:-1].copy()  # each arm's next sharer: pull number `lap + places[pointer]`
+    pointer = firsts.copy()  # each arm's next sharer: pull number `lap + places[pointer]`
     lap = np.zeros(arms, np.int64)
     now, now_lap, now_place = 0, 0, 0
 
@@ -219,7 +220,8 @@ def play_balanced_etc(
                 at_place = now_place if now_place < agents else 0
                 if walked < 0:
                     walked, circle_rounds = 0, 0
-                    round_of[:] = -1
+                    for place_before in range(agents):
+                        round_of[place_before] = -1
                 if walked < _TRAIL and round_of[at_place] >= 0:
                     circle_start = round_of[at_place]
                     circle_rounds = walked // n_active - circle_start
@@ -346,7 +348,7 @@ def play_balanced_etc(
     _by_agent(outcome, whole, order)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _most_unread(actives, n_active, counts, read):
     """Return how many rewards of an active arm are still to be added, at most."""
     most = 0
@@ -355,7 +357,7 @@ def _most_unread(actives, n_active, counts, read):
     return most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _explore_again(sharers, times, places, entries, explore, row):
     """Let these sharers explore once more, that many times over."""
     for sharer in sharers:
@@ -364,7 +366,7 @@ def _explore_again(sharers, times, places, entries, explore, row):
         row[places[sharer] + 1] += times
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _by_agent(outcome, whole, order):
     """Turn whole steps and differences by place into commits by agent."""
     by_place = np.empty(len(order), np.int64)
@@ -377,7 +379,7 @@ def _by_agent(outcome, whole, order):
             outcome.commit[row, order[place]] = by_place[place]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _regret_up_to(pull, gaps, counts, committed, leader, since, explored_since):
     """Overall regret of all pulls before number `pull`, none of which is ahead of the last broadcast's interval."""
     regret = gaps[leader] * (pull - since - explored_since)
@@ -386,7 +388,7 @@ def _regret_up_to(pull, gaps, counts, committed, leader, since, explored_since):
     return regret
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _least_of(actives, n_active, counts):
     """Return the fewest broadcasts of an active arm, and how many arms have that few."""
     least, arms_at = _FAR, 0
@@ -399,7 +401,7 @@ def _least_of(actives, n_active, counts):
     return least, arms_at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _open_arms(actives, n_active, counts, open_up_to, opens):
     """List the open arms in `opens`; return how many they are."""
     n_open = 0
@@ -411,7 +413,7 @@ def _open_arms(actives, n_active, counts, open_up_to, opens):
     return n_open
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _highest(actives, n_active, lower, frozen):
     """Return the highest lower bound, and its arm (-1 for an eliminated one)."""
     highest, of = frozen, -1
@@ -422,7 +424,7 @@ def _highest(actives, n_active, lower, frozen):
     return highest, of
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_of(actives, n_active, mean, rank):
     """Return the active arm with the highest mean, ties by the tie order."""
     best = actives[0]

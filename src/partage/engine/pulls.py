@@ -6,24 +6,24 @@ Balanced-ETC on a game with arms that nobody shares, and sharing without a proto
 import math
 
 import numpy as np
-from numba import njit
 
+from partage.engine.compiled import compiled
 from partage.engine.tally import all_rows, clear
-from partage.engine.tape import TAPE, reward
+from partage.engine.tape import TAPE, ranks, reward
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _index(count, total, two_log):
     """The 2-UCB index."""
     return total / count + math.sqrt(two_log / count) if count > 0 else math.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mean(count, total):
     return total / count if count > 0 else -math.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_active(counts, sums, active, rank):
     """Return the active arm with the highest mean, ties by the tie order; -1 where no arm is active."""
     best = -1
@@ -38,7 +38,7 @@ def _best_active(counts, sums, active, rank):
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _revise(counts, sums, active, rank, two_log):
     """Eq. 1 over all arms; return whether an arm left."""
     highest, staying, leaving = -math.inf, 0, 0
@@ -60,7 +60,7 @@ def _revise(counts, sums, active, rank, two_log):
     return leaving > 1 or staying > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
     """Return the hidden arm with the highest private index, and that index."""
     best, highest = hidden[0], -math.inf
@@ -71,15 +71,14 @@ def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
     return best, highest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
     """Play one run of Balanced-ETC on a game with arms that nobody shares."""
     clear(game, outcome)
     all_rows(outcome)
     agents, arms, two_log = game.agents, game.arms, game.two_log
     counts, sums, active = outcome.counts, outcome.sums, outcome.active
-    rank = np.empty(arms, np.int64)
-    rank[tie_order] = np.arange(arms)
+    rank = ranks(tie_order)
     hidden = np.flatnonzero(~game.public)
     own_counts, own_sums = np.zeros((agents, arms), np.int64), np.zeros((agents, arms))
     best, highest = np.empty(agents, np.int64), np.empty(agents)
@@ -130,7 +129,7 @@ def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
         outcome.commit[:, agent] = own_counts[agent]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def play_no_protocol(game, k0, k1, tie_order, order, outcome):
     """Play one run in which each agent runs 2-UCB on all she sees and broadcasts whatever she shares."""
     clear(game, outcome)

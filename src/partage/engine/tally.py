@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from partage.arms import RewardTable, reward_table
+from partage.engine.compiled import compiled
 from partage.game import Game
 from partage.sharing import Sharing
 
@@ -99,13 +99,12 @@ class Outcome(NamedTuple):
     commit: Ints
 
 
-@njit(cache=True, nogil=True)
-def new_outcome(game):
+def new_outcome(game: GameTable) -> Outcome:
     """Make room for one run; a kernel may fill it again and again."""
     arms = game.arms
     return Outcome(
         np.zeros(arms, np.int64),
-        np.zeros(arms, np.float64),
+        np.zeros(arms),
         np.zeros(arms, np.bool_),
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),
@@ -116,24 +115,26 @@ def new_outcome(game):
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def clear(game, outcome):
     """Make an outcome ready for the next run."""
-    outcome.counts[:] = 0
-    outcome.sums[:] = 0.0
-    outcome.active[:] = game.public
-    outcome.eliminated_step[:] = -1
-    outcome.eliminated_agent[:] = -1
-    outcome.explore[:] = 0
+    for arm in range(game.arms):
+        outcome.counts[arm], outcome.sums[arm], outcome.active[arm] = 0, 0.0, game.public[arm]
+        outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = -1, -1
+    for entry in range(len(outcome.explore)):
+        outcome.explore[entry] = 0
     outcome.rows[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def all_rows(outcome):
     """Give every arm a row of commits: row i is arm i."""
-    outcome.commit[:] = 0
-    outcome.led[:] = np.arange(len(outcome.led))
-    outcome.rows[0] = len(outcome.led)
+    rows, width = outcome.commit.shape
+    for row in range(rows):
+        outcome.led[row] = row
+        for agent in range(width):
+            outcome.commit[row, agent] = 0
+    outcome.rows[0] = rows
 
 
 def tally_of(game: GameTable, outcome: Outcome) -> Tally:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from partage import arms as kinds
 from partage.arms import RewardTable
+from partage.engine.compiled import compiled
 
 TAPE = 0
 OTHER = 2**64 - 1
@@ -77,7 +78,7 @@ def _philox(k0, k1, block, entry, arm, stream):
     return c0, c1, c2, c3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def words(k0, k1, block, entry, arm, stream):
     """Four random words, as any caller may ask for them."""
     return _philox(
@@ -85,7 +86,7 @@ def words(k0, k1, block, entry, arm, stream):
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bernoulli_word(k0, k1, mean, group, arm, stream):
     """Rewards 64 * group to 64 * group + 63 of a Bernoulli arm, one a bit."""
     if mean >= 1.0:
@@ -112,13 +113,13 @@ def _unit(word):
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _normal(w0, w1):
     """A standard normal number from two words (Box and Muller)."""
     return math.sqrt(-2.0 * math.log(1.0 - _unit(w0))) * math.cos(2.0 * math.pi * _unit(w1))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
     """Logarithm of a Gamma(shape) number (Marsaglia and Tsang 2000) from every second block on."""
     larger = shape if shape >= 1.0 else shape + 1.0
@@ -134,7 +135,7 @@ def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
             return math.log(d) + math.log(v) + boost
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _beta(k0, k1, a, b, entry, arm, stream):
     """Draw a Beta(a, b) number as a ratio of gammas, in logarithms so that small parameters do not vanish."""
     if a < 1e-290 and b < 1e-290:  # as good as Bernoulli(a / (a + b)); both logarithms would be infinite
@@ -144,7 +145,7 @@ def _beta(k0, k1, a, b, entry, arm, stream):
     return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
     """A normal number conditioned on [0, 1], by rejection from whichever proposal is often accepted."""
     low, high = (0.0 - location) / scale, (1.0 - location) / scale
@@ -175,7 +176,7 @@ def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
             return min(1.0, max(0.0, x))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reward(k0, k1, table, arm, entry, stream):
     """Entry `entry` of an arm's stream, of any kind."""
     kind, first, second = table.kinds[arm], table.first[arm], table.second[arm]
@@ -198,7 +199,7 @@ def reward(k0, k1, table, arm, entry, stream):
     return _truncated_normal(k0, k1, first, second, at, of, stream)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ones(word):
     """How many bits of a word are set."""
     word -= (word >> _U1) & np.uint64(0x5555555555555555)
@@ -207,7 +208,7 @@ def ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
     """Sum entries `entry` to `entry + pulls - 1` of a Bernoulli arm.
 
@@ -229,7 +230,7 @@ def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
     return paid
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_rewards(k0, k1, table, arm, entry, pulls, stream, total, word, group_of):
     """Add entries `entry` to `entry + pulls - 1` to `total`, as adding them one after the other would."""
     if table.kinds[arm] == _BERNOULLI:
@@ -240,7 +241,7 @@ def add_rewards(k0, k1, table, arm, entry, pulls, stream, total, word, group_of)
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def permutation(k0, k1, purpose, size):
     """Draw an order of 0 to size - 1 (Fisher and Yates), one per run and purpose."""
     order = np.arange(size)
@@ -249,6 +250,15 @@ def permutation(k0, k1, purpose, size):
         chosen, _ = _multiply_wide(w0, np.uint64(last + 1))
         order[last], order[np.int64(chosen)] = order[np.int64(chosen)], order[last]
     return order
+
+
+@compiled
+def ranks(tie_order):
+    """Return the place of each arm in the tie order."""
+    rank = np.empty(len(tie_order), np.int64)
+    for place in range(len(tie_order)):
+        rank[tie_order[place]] = place
+    return rank
 
 
 class Rewards:

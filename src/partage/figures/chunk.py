@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from partage.engine import tape
 from partage.engine.alone import play_two_ucb
+from partage.engine.compiled import compiled
 from partage.engine.events import play_balanced_etc, sharers_in_order
 from partage.engine.pulls import play_no_protocol, play_with_hidden_arms
 from partage.engine.reference import Rule, play_reference
@@ -17,7 +17,7 @@ from partage.errors import InputError
 from partage.figures.fold import Folded, fold, new_folded
 from partage.game import Game
 from partage.rules import BalancedETC, FullSharing, NoProtocol, TwoUCB
-from partage.settle import Settlement
+from partage.settle import NONE, Settlement
 
 _TIE_ORDER, _AGENT_ORDER = TIE_ORDER, AGENT_ORDER
 
@@ -33,7 +33,7 @@ class Task:
     checkpoints: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _orders(game, k0, k1, order):
     """Return the tie order of a run, and the order of its agents."""
     tie_order = permutation(k0, k1, _TIE_ORDER, game.arms)
@@ -42,7 +42,7 @@ def _orders(game, k0, k1, order):
     return tie_order, order
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _balanced_etc_runs(game, balance, keys, settlement, checkpoints, row, folded, outcome):
     order = np.arange(game.agents)
     sharers = sharers_in_order(game, order)
@@ -56,7 +56,7 @@ def _balanced_etc_runs(game, balance, keys, settlement, checkpoints, row, folded
         fold(game, outcome, settlement, row + run, folded)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hidden_arms_runs(game, balance, keys, settlement, row, folded, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
@@ -66,7 +66,7 @@ def _hidden_arms_runs(game, balance, keys, settlement, row, folded, outcome):
         fold(game, outcome, settlement, row + run, folded)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _no_protocol_runs(game, keys, settlement, row, folded, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
@@ -76,7 +76,7 @@ def _no_protocol_runs(game, keys, settlement, row, folded, outcome):
         fold(game, outcome, settlement, row + run, folded)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _two_ucb_runs(game, keys, settlement, checkpoints, row, folded, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
@@ -189,5 +189,5 @@ def play_run(game: Game, rule: Rule, seed: int = 0, run: int = 0, reference: boo
     table = game_table(drawn)
     outcome = new_outcome(table)
     folded = new_folded(1, table.agents, table.arms, 0)
-    _play_runs(table, rule, keys, Settlement(0, 0.0), np.zeros(0, np.int64), 0, folded, outcome)
+    _play_runs(table, rule, keys, Settlement(NONE), np.zeros(0, np.int64), 0, folded, outcome)
     return tally_of(table, outcome)

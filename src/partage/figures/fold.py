@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from partage.settle import PAPER
+from partage.engine.compiled import compiled
+from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, PAPER
+from partage.settle.equal_share import ceiling, gaps_of
 from partage.settle.paper import paper_charge, paper_rates
 
 FIGURES = (
@@ -19,7 +20,7 @@ FIGURES = (
     "controller_profit",
     "broadcasts",
 )
-_PAPER = PAPER
+SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; they stand behind `FIGURES`
 
 
 class Folded(NamedTuple):
@@ -39,7 +40,7 @@ class Folded(NamedTuple):
 def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
     """Make room for some runs."""
     return Folded(
-        np.full((runs, len(FIGURES)), np.nan),
+        np.full((runs, len(FIGURES) + len(SETTLED)), np.nan),
         np.zeros((runs, arms), np.int64),
         np.full((runs, arms), -1),
         np.full((runs, arms), -1),
@@ -55,20 +56,29 @@ def join(parts: list[Folded]) -> Folded:
     return Folded(*rows, *sums)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fold(game, outcome, settlement, row, folded):
     """Settle one run and write its figures of merit into row `row`."""
     agents, arms = game.agents, game.arms
     counts, gaps = outcome.counts, game.gaps
-    settled = settlement.kind == _PAPER
-    rates = np.zeros(arms)
-    charge = 0.0
-    if settled:
-        log_horizon = game.two_log / 2.0
-        paper_rates(counts, outcome.active, game.public, log_horizon, settlement.factor, rates)
-        charge = paper_charge(counts, outcome.active, game.public, log_horizon, settlement.factor)
+    kind = settlement.kind
+    equal_share = kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED
+    rates, left, lower = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    log_horizon, factor = game.two_log / 2.0, settlement.factor
+    charge, most, arms_left = 0.0, 0.0, 0
+    if kind == PAPER:
+        paper_rates(counts, outcome.active, game.public, log_horizon, factor, rates)
+        charge = paper_charge(counts, outcome.active, game.public, log_horizon, factor)
+    elif equal_share:
+        expected = kind == EQUAL_SHARE_EXPECTED
+        best = gaps_of(counts, outcome.sums, outcome.active, game.public, game.horizon, expected, lower, rates)
+        for arm in range(arms):
+            if outcome.active[arm]:  # a pull of an arm that is left is never paid
+                left[arm], rates[arm] = rates[arm], 0.0
+                arms_left += game.public[arm]
+        most = ceiling(best, lower, rates, game.two_log, game.horizon)
 
-    regret, compensation = np.zeros(agents), np.zeros(agents)
+    regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
         for entry in range(game.starts[agent], game.starts[agent + 1]):
@@ -76,18 +86,31 @@ def fold(game, outcome, settlement, row, folded):
             explored += gaps[arm] * pulls
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
+            uncovered[agent] += left[arm] * pulls
     for row_of_commits in range(outcome.rows[0]):
         arm = outcome.led[row_of_commits]
         for agent in range(agents):
             pulls = outcome.commit[row_of_commits, agent]
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
+            uncovered[agent] += left[arm] * pulls
 
-    overall, compensated, highest, highest_incentive = 0.0, 0.0, -np.inf, -np.inf
+    compensated, most_uncovered = 0.0, 0.0
+    for agent in range(agents):
+        compensated += compensation[agent]
+        most_uncovered = max(most_uncovered, uncovered[agent])
+    if equal_share:
+        bill = (1.0 + settlement.fee) * compensated
+        charge = min(bill / agents, most)
+        folded.figures[row, len(FIGURES)] = bill <= agents * most
+        folded.figures[row, len(FIGURES) + 1] = arms_left <= 1
+        if kind == EQUAL_SHARE:
+            folded.figures[row, len(FIGURES) + 2] = most_uncovered
+
+    overall, highest, highest_incentive = 0.0, -np.inf, -np.inf
     for agent in range(agents):
         incentive = regret[agent] - compensation[agent] + charge
         overall += regret[agent]
-        compensated += compensation[agent]
         highest = max(highest, regret[agent])
         highest_incentive = max(highest_incentive, incentive)
         folded.regret[agent] += regret[agent]
@@ -95,15 +118,17 @@ def fold(game, outcome, settlement, row, folded):
         folded.incentive[agent] += incentive
         folded.incentive_squares[agent] += incentive**2
 
-    figures = folded.figures[row]
-    figures[0] = overall
-    figures[1] = overall / agents
-    figures[2] = highest
-    figures[3] = highest_incentive if settled else np.nan
-    figures[4] = explored
-    figures[5] = overall - explored
-    figures[6] = agents * charge - compensated if settled else np.nan
-    figures[7] = np.sum(counts)
-    folded.broadcasts[row] = counts
-    folded.eliminated_step[row] = outcome.eliminated_step
-    folded.eliminated_agent[row] = outcome.eliminated_agent
+    figures = folded.figures
+    figures[row, 0] = overall
+    figures[row, 1] = overall / agents
+    figures[row, 2] = highest
+    figures[row, 3] = highest_incentive if kind != NONE else np.nan
+    figures[row, 4] = explored
+    figures[row, 5] = overall - explored
+    figures[row, 6] = agents * charge - compensated if kind != NONE else np.nan
+    figures[row, 7] = 0.0
+    for arm in range(arms):
+        figures[row, 7] += counts[arm]
+        folded.broadcasts[row, arm] = counts[arm]
+        folded.eliminated_step[row, arm] = outcome.eliminated_step[arm]
+        folded.eliminated_agent[row, arm] = outcome.eliminated_agent[arm]

@@ -7,7 +7,7 @@ sqrt(k^2 log T / (128 c N_i)) for each broadcast of an arm in G.
 
 import math
 
-from numba import njit
+from partage.engine.compiled import compiled
 
 K = (math.sqrt(2) - math.sqrt(1.5)) ** 2
 
@@ -26,7 +26,7 @@ def break_even(balance: float = 1.0) -> float:
     return 32 * balance_factor(balance) / K
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def paper_rates(counts, active, public, log_horizon, factor, out):
     """Write what one pull of each arm is compensated with into `out` (Eq. 5): 0 unless the arm was eliminated."""
     for arm in range(len(counts)):
@@ -34,7 +34,7 @@ def paper_rates(counts, active, public, log_horizon, factor, out):
         out[arm] = math.sqrt(8.0 * factor * log_horizon / counts[arm]) if eliminated else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def paper_charge(counts, active, public, log_horizon, factor):
     """Return what every agent pays (Eq. 6)."""
     total = 0.0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partage.arms import RandomBernoulli
 from partage.engine import tape
 from partage.engine.reference import Rule
-from partage.engine.tally import GameTable, game_table
+from partage.engine.tally import GameTable, game_table, new_outcome
 from partage.figures.chunk import game_of_run, play_run
 from partage.figures.play import BASELINE_UP_TO, play
 from partage.figures.result import Estimate
@@ -164,7 +164,11 @@ def observe(
     if pulled >= min(runs, 2):
         alone = [game_table(drawn.alone()) for drawn in played]
         pulls = np.zeros((pulled, arms), np.int64)
-        _spread(_groups(alone, pulled), lambda table, rows: two_ucb_pulls(table, keys[rows], pulls[rows]), jobs)
+
+        def pull_alone(table: GameTable, rows: slice) -> None:
+            two_ucb_pulls(table, keys[rows], pulls[rows], new_outcome(table))
+
+        _spread(_groups(alone, pulled), pull_alone, jobs)
         tell(700, 1000)
         good = _good(tables, means, keys[:pulled], pulls, 1, game.horizon, jobs)
         seen = replace(seen, alone=Alone(gaps[:pulled], pulls, good))

@@ -7,18 +7,17 @@ after the play; the explore watch counts broadcasts again, step by step, from th
 import math
 
 import numpy as np
-from numba import njit
 
 from partage.arms import BERNOULLI
 from partage.engine.alone import play_two_ucb
+from partage.engine.compiled import compiled
 from partage.engine.events import sharers_in_order
-from partage.engine.tally import new_outcome
 from partage.engine.tape import AGENT_ORDER, TIE_ORDER, bernoulli_word, permutation, reward
 
 _BERNOULLI, _TIE_ORDER, _AGENT_ORDER = BERNOULLI, TIE_ORDER, AGENT_ORDER
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def stays_good(k0, k1, table, arm, mean, count, stream, log_horizon):
     """Whether |mean of the first n rewards - mu| <= sqrt(3 log T / (2 n)) for every n up to `count`.
 
@@ -39,7 +38,7 @@ def stays_good(k0, k1, table, arm, mean, count, stream, log_horizon):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def good_runs(table, means, keys, counts, stream, log_horizon, good):
     """Write into `good` in which runs every arm stayed good up to its count: the paper's event E."""
     for run in range(len(keys)):
@@ -51,10 +50,9 @@ def good_runs(table, means, keys, counts, stream, log_horizon, good):
                 )
 
 
-@njit(cache=True, nogil=True)
-def two_ucb_pulls(game, keys, pulls):
+@compiled
+def two_ucb_pulls(game, keys, pulls, outcome):
     """Write into `pulls` how often one agent who plays 2-UCB alone pulls each arm."""
-    outcome = new_outcome(game)
     none, curve = np.zeros(0, np.int64), np.zeros(0)
     for run in range(len(keys)):
         tie_order = permutation(keys[run, 0], keys[run, 1], _TIE_ORDER, game.arms)
@@ -62,7 +60,7 @@ def two_ucb_pulls(game, keys, pulls):
         pulls[run] = outcome.commit[:, 0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _least(seen, active):
     """Return the fewest broadcasts of an active arm, and how many active arms have that few."""
     least, arms_at = -1, 0
@@ -75,7 +73,7 @@ def _least(seen, active):
     return least, arms_at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts, tightest):
     """Count the broadcasts of Balanced-ETC again and note how close they come to t / N - 1.
 

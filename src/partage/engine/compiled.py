@@ -1,0 +1,60 @@
+"""How Partage compiles: numba without the interpreter's lock, kept on disk under a digest of all sources.
+
+numba keeps compiled code as long as the file of the function itself is unchanged, whatever happened to functions it
+calls in other files. So each state of Partage's sources keeps its compiled code in a folder of its own.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import config, njit
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def _digest() -> str:
+    """Return a digest of every source file of the package."""
+    digest = hashlib.sha256()
+    for source in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(str(source.relative_to(_PACKAGE)).encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _folder() -> Path:
+    """Return where compiled code is kept: beside the sources, or in the user's cache where that cannot be written."""
+    for home in (
+        _PACKAGE / "__pycache__",
+        Path.home() / ".cache" / "partage",
+        Path(tempfile.gettempdir()) / "partage",
+    ):
+        folder = home / f"compiled-{SOURCES}"
+        try:
+            if not folder.exists():
+                for old in home.glob("compiled-*"):
+                    shutil.rmtree(old, ignore_errors=True)
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="partage-"))
+
+
+SOURCES = _digest()
+FOLDER = _folder()
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function with numba; it releases the interpreter's lock, so threads run side by side."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(FOLDER)
+    try:
+        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    finally:
+        config.CACHE_DIR = before

@@ -1,0 +1,235 @@
+"""The equal-share settlement: agents are made whole, and share the bill equally up to what each had to gain.
+
+It reads the public record and the counts of pulls alone, and works with any rule. Let C be the arms left at the
+close. A pull of another arm i is compensated with its gap to C: the largest that the record allows (`equal-share`),
+or the plain difference of the means (`equal-share-expected`). Everyone pays the same part of the bill, but never more
+than her ceiling: what 2-UCB alone would at least have cost her.
+
+What a record allows. For an arm with n broadcasts let `loss` be what a Beta(1/2, 1/2) mixture of likelihoods lacks to
+the highest one, at most 0.5 log n + log 2. Then at all times together, but for probability d, the true mean x of an
+arm satisfies n kl(mean, x) <= log(1 / d) + loss, and the true means x, y of a pair
+
+    n kl(mean, x) + n' kl(mean', y) <= log(1 / d) + loss + loss'
+
+With d = 1 / ((N - 1) T) the latter holds for the best arm and every other at once, but for probability 1/T; where one
+arm is left, that is how its gaps are bounded, which is tighter than bounding each mean. Where more are left, each
+mean is bounded with d = 1 / (2 N T), and the settlement is unfinished: regret on the arms left is not covered.
+"""
+
+import math
+
+import numpy as np
+
+from partage.engine.compiled import compiled
+from partage.engine.tape import bernoulli_word
+
+TRIALS, PLAYS = 32, 512  # plays of 2-UCB alone: to choose an end of each gap, and to measure
+LONGEST = 10**6  # steps of such a play; regret never falls with pulls, so a cut play bounds from below
+
+
+@compiled
+def kl(p, q):
+    """The Bernoulli divergence from p to q, with 0 log 0 = 0."""
+    total = 0.0
+    if p > 0.0:
+        total += p * math.log(p / q) if q > 0.0 else math.inf
+    if p < 1.0:
+        total += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
+    return total
+
+
+@compiled
+def mixture_loss(count, total):
+    """Return log(highest likelihood / Beta(1/2, 1/2) mixture) of a record, at most 0.5 log n + log 2.
+
+    Bernoulli likelihoods mu^S (1 - mu)^(n - S); the sum S of rewards need not be whole.
+    """
+    if count == 0:
+        return 0.0
+    rest = count - total
+    highest = 0.0
+    if total > 0.0:
+        highest += total * math.log(total / count)
+    if rest > 0.0:
+        highest += rest * math.log(rest / count)
+    mixture = math.lgamma(total + 0.5) + math.lgamma(rest + 0.5) - math.lgamma(count + 1.0) - math.log(math.pi)
+    return highest - mixture
+
+
+@compiled
+def _tilted(mean, tilt):
+    """Return the q with (q - mean) / (q (1 - q)) = tilt: where the divergence from `mean` has that slope."""
+    if abs(tilt) < 1e-12:
+        return mean
+    root = math.sqrt((1.0 - tilt) ** 2 + 4.0 * tilt * mean)
+    if tilt < 1.0:  # the same root, in the form that does not cancel
+        return min(1.0, max(0.0, 2.0 * mean / ((1.0 - tilt) + root)))
+    return min(1.0, max(0.0, (tilt - 1.0 + root) / (2.0 * tilt)))
+
+
+@compiled
+def gap_end(count, mean, other_count, other_mean, level, side):
+    """Return the largest (side = 1) or smallest (side = -1) x - y with n kl(mean, x) + n' kl(mean', y) <= level.
+
+    At such an end both divergences have the same slope, so one slope is searched for, by bisection.
+    """
+    low, high = 0.0, 1.0
+
+    def spent(slope):
+        x, y = _tilted(mean, side * slope / count), _tilted(other_mean, -side * slope / other_count)
+        return count * kl(mean, x) + other_count * kl(other_mean, y)
+
+    while high < 1e15 and spent(high) <= level:
+        high *= 2.0
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        if spent(middle) <= level:
+            low = middle
+        else:
+            high = middle
+    return _tilted(mean, side * high / count) - _tilted(other_mean, -side * high / other_count)
+
+
+@compiled
+def mean_end(count, mean, level, side):
+    """Return the largest (side = 1) or smallest (side = -1) x with n kl(mean, x) <= level, rounded outwards."""
+    inside, outside = mean, 0.5 + 0.5 * side
+    if count * kl(mean, outside) <= level:
+        return outside
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        if count * kl(mean, middle) <= level:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+@compiled
+def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
+    """Write the ends of each arm's gap to the arms left into `lower` and `upper`; return the leader's mean.
+
+    With `expected` both are the difference of the means. They are 0 for arms that nobody shares. For an arm that is
+    left, `lower` is 0 and `upper` what it may lack to another one left: 0 if it is the only one.
+    """
+    arms, left, leader, leader_mean = len(counts), 0, -1, -math.inf
+    for arm in range(arms):
+        if active[arm] and public[arm]:
+            left += 1
+            mean = sums[arm] / counts[arm] if counts[arm] > 0 else -1.0
+            if mean > leader_mean:
+                leader, leader_mean = arm, mean
+    for arm in range(arms):
+        lower[arm], upper[arm] = 0.0, 0.0
+    if leader < 0 or counts[leader] == 0:
+        return 0.0
+
+    if expected:
+        for arm in range(arms):
+            if public[arm] and not active[arm]:
+                lower[arm] = upper[arm] = max(0.0, leader_mean - sums[arm] / counts[arm])
+        return leader_mean
+
+    if left == 1:
+        spend = math.log(arms - 1.0) + math.log(horizon) if arms > 1 else 0.0
+        spend += mixture_loss(counts[leader], sums[leader])
+        for arm in range(arms):
+            if public[arm] and not active[arm]:
+                mean, level = sums[arm] / counts[arm], spend + mixture_loss(counts[arm], sums[arm])
+                upper[arm] = min(1.0, gap_end(counts[leader], leader_mean, counts[arm], mean, level, 1.0))
+                lower[arm] = max(0.0, gap_end(counts[leader], leader_mean, counts[arm], mean, level, -1.0))
+        return leader_mean
+
+    spend = math.log(2.0 * arms) + math.log(horizon)
+    lows, highs = np.zeros(arms), np.ones(arms)
+    highest_low, highest = 0.0, 0.0
+    for arm in range(arms):
+        if counts[arm] > 0:
+            mean, level = sums[arm] / counts[arm], spend + mixture_loss(counts[arm], sums[arm])
+            lows[arm], highs[arm] = mean_end(counts[arm], mean, level, -1.0), mean_end(counts[arm], mean, level, 1.0)
+        if public[arm] and active[arm]:
+            highest_low, highest = max(highest_low, lows[arm]), max(highest, highs[arm])
+    for arm in range(arms):
+        if public[arm]:
+            upper[arm] = min(1.0, highest - lows[arm])
+            lower[arm] = 0.0 if active[arm] else max(0.0, highest_low - highs[arm])
+    return leader_mean
+
+
+@compiled
+def _play_alone(play, best, gaps, two_log, steps, pulls):
+    """Count the pulls of each arm in one play of 2-UCB, where the best arm always pays its mean.
+
+    Between two pulls of other arms the best arm is pulled until its index, best + sqrt(two_log / n), is below theirs:
+    one formula. Arms without a gap are left out: they cost nothing.
+    """
+    arms = len(gaps)
+    index, sums = np.full(arms, -math.inf), np.zeros(arms)
+    word = np.zeros(arms, np.uint64)
+    for arm in range(arms):
+        pulls[arm] = 0
+        if gaps[arm] > 0.0:
+            index[arm] = math.inf
+    of_best, step = 1, 1
+    while step < steps:
+        arm, second = 0, -math.inf
+        for i in range(1, arms):
+            if index[i] > index[arm]:
+                second = index[arm]
+                arm = i
+            else:
+                second = max(second, index[i])
+        if index[arm] <= best:
+            return
+        if index[arm] < best + math.sqrt(two_log / of_best):
+            until = min(math.floor(two_log / (index[arm] - best) ** 2) + 1.0, 2.0**62)
+            step += np.int64(until) - of_best
+            of_best = np.int64(until)
+            continue
+        bar = max(second, best + math.sqrt(two_log / of_best))
+        mean = max(0.0, best - gaps[arm])
+        while step < steps:
+            entry = pulls[arm]
+            if entry & 63 == 0:
+                word[arm] = bernoulli_word(np.uint64(0), np.uint64(play), mean, entry >> 6, arm, 0)
+            sums[arm] += np.float64((word[arm] >> np.uint64(entry & 63)) & np.uint64(1))
+            pulls[arm] += 1
+            step += 1
+            index[arm] = sums[arm] / pulls[arm] + math.sqrt(two_log / pulls[arm])
+            if index[arm] < bar:
+                break
+
+
+@compiled
+def ceiling(best, lower, upper, two_log, steps):
+    """Return what 2-UCB alone would at least have cost over `steps` pulls, if gaps are between `lower` and `upper`.
+
+    2-UCB's regret is not monotone in a gap, so each arm contributes the smaller of what its two ends cost; less
+    three standard errors of the plays. The plays have a fixed seed: equal records give equal ceilings.
+    """
+    arms = len(lower)
+    steps = min(steps, LONGEST)
+    pulls = np.zeros(arms, np.int64)
+    excess = np.zeros(arms)  # what the upper end costs more than the lower
+    for play in range(TRIALS):
+        _play_alone(PLAYS + play, best, lower, two_log, steps, pulls)
+        for arm in range(arms):
+            excess[arm] -= lower[arm] * pulls[arm]
+        _play_alone(PLAYS + play, best, upper, two_log, steps, pulls)
+        for arm in range(arms):
+            excess[arm] += upper[arm] * pulls[arm]
+    cheaper = upper.copy()
+    for arm in range(arms):
+        if excess[arm] > 0.0:
+            cheaper[arm] = lower[arm]
+    total, squares = 0.0, 0.0
+    for play in range(PLAYS):
+        _play_alone(play, best, cheaper, two_log, steps, pulls)
+        cost = 0.0
+        for arm in range(arms):
+            cost += cheaper[arm] * pulls[arm]
+        total += cost
+        squares += cost * cost
+    mean = total / PLAYS
+    stderr = math.sqrt(max(0.0, squares / PLAYS - mean * mean) / (PLAYS - 1))
+    return max(0.0, mean - 3.0 * stderr)
