@@ -19,7 +19,7 @@ from partage.arms import Bernoulli, RandomBernoulli, Uniform, reward_table
 from partage.board import Board
 from partage.cli import app
 from partage.engine import tape
-from partage.engine.tally import game_table
+from partage.engine.tally import game_table, new_outcome
 from partage.errors import InputError
 from partage.theory import bounds
 from partage.theory.audit import AuditRow, Section, audit, paper_audit
@@ -159,7 +159,8 @@ def test_explore_watch_must_agree_with_the_play(monkeypatch: pytest.MonkeyPatch)
 def test_two_ucb_pulls_are_those_of_the_play() -> None:
     game = Game(bernoulli([0.7, 0.5, 0.2]), Sharing.nothing(4, 3), 500)
     pulls = np.zeros((5, 3), np.int64)
-    two_ucb_pulls(game_table(game.alone()), tape.run_keys(3, 0, 5), pulls)
+    table = game_table(game.alone())
+    two_ucb_pulls(table, tape.run_keys(3, 0, 5), pulls, new_outcome(table))
     assert pulls.tolist() == [play_run(game.alone(), TwoUCB(), 3, run).commit[0].tolist() for run in range(5)]
     alone = observe(game, TwoUCB(), runs=5, seed=3).alone
     assert alone is not None

@@ -1,7 +1,7 @@
-"""How Partage compiles: numba without the interpreter's lock, kept on disk under a digest of all sources.
+"""How Partage compiles: numba without the interpreter's lock, kept on disk under a digest of the sources.
 
-numba keeps compiled code as long as the file of the function itself is unchanged, whatever happened to functions it
-calls in other files. So each state of Partage's sources keeps its compiled code in a folder of its own.
+numba keeps compiled code as long as the file of the function itself is unchanged, whatever happened to functions and
+constants that it takes from other files. So each state of the rooms with compiled code has a folder of its own.
 """
 
 import hashlib
@@ -15,12 +15,13 @@ from typing import Any
 from numba import config, njit
 
 _PACKAGE = Path(__file__).parent.parent
+_ROOMS = ("engine", "settle", "figures", "theory")
 
 
 def _digest() -> str:
-    """Return a digest of every source file of the package."""
+    """Return a digest of every source file that compiled code may come from."""
     digest = hashlib.sha256()
-    for source in sorted(_PACKAGE.rglob("*.py")):
+    for source in sorted([_PACKAGE / "arms.py", *(file for room in _ROOMS for file in (_PACKAGE / room).glob("*.py"))]):
         digest.update(str(source.relative_to(_PACKAGE)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
