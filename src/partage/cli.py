@@ -150,8 +150,18 @@ def simulate(
     settlement: Annotated[
         str | None,
         typer.Option(
-            metavar="paper|none",
-            help="Who gets and pays what: the paper's where it is defined (default). Comes before the file's.",
+            metavar="NAME",
+            help="Who gets and pays what: paper (default where it is defined), equal-share, equal-share-expected, "
+            "none. Comes before the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    fee: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="What the controller of an equal-share settlement takes on top, as a part of all compensations: "
+            "0 by default. Comes before the file's.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -202,7 +212,7 @@ def simulate(
             raise InputError(f"The game lacks {_flags(missing)}; {HOW_TO_GIVE_A_GAME}.")
         played = game_by_flags(**given)
 
-    name, chosen, settled = _choose(file, played, rule, balance, settlement)
+    name, chosen, settled, taken = _choose(file, played, rule, balance, settlement, fee)
     with _progress() as progress:
         result = _interruptible(
             lambda: play(
@@ -211,6 +221,7 @@ def simulate(
                 runs=number(runs),  # type: ignore[arg-type]  # play says what is allowed
                 seed=number(seed),  # type: ignore[arg-type]
                 settlement=settled,
+                fee=taken,
                 baseline=baseline,
                 jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
                 progress=progress,
@@ -228,10 +239,15 @@ def _flags(names: Any) -> str:
 
 
 def _choose(
-    file: Path | None, played: "GameFile", rule: str | None, balance: str | None, settlement: str | None
-) -> tuple[str, "BalancedETC | TwoUCB | NoProtocol", str]:
-    """Return the rule's name, the rule and the settlement: flags first, then the file, then the defaults."""
-    from partage.gamefile import at, number, settlement_named
+    file: Path | None,
+    played: "GameFile",
+    rule: str | None = None,
+    balance: str | None = None,
+    settlement: str | None = None,
+    fee: str | None = None,
+) -> tuple[str, "BalancedETC | TwoUCB | NoProtocol", str, Any]:
+    """Return the rule's name, the rule, the settlement and its fee: flags first, then the file, then the defaults."""
+    from partage.gamefile import at, number
     from partage.rules import rule_by_name
     from partage.settle import settlement_for
 
@@ -244,14 +260,15 @@ def _choose(
             chosen = rule_by_name(name, played.balance)
         else:
             chosen = rule_by_name(name)
+        taken: Any = (played.fee or 0) if fee is None else number(fee)
         if settlement is not None:
-            settled = settlement_named(settlement)
+            settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken
         elif by_flags and played.settlement == "paper":
             settled = "default"
         else:
             settled = played.settlement or "default"
-            settlement_for(settled, chosen)  # an error names the file
-    return name, chosen, settled
+            settlement_for(settled, chosen, taken)  # an error names the file
+    return name, chosen, settled, taken
 
 
 def _interruptible(work: Callable[[], T]) -> T:
@@ -335,7 +352,7 @@ def audit(
             )
         else:
             played = read_game(file)
-            name, rule, _ = _choose(file, played, None, None, None)
+            name, rule, *_ = _choose(file, played)
             wanted = usual_runs(played.game) if wanted is None else wanted
             rows = _interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
             balance = f" with balance {_plain(rule.balance)}" if hasattr(rule, "balance") else ""
@@ -370,7 +387,8 @@ def _show(figures: dict[str, Any], sharing: str) -> None:
         table.add_row(name.replace("_", " "), *_cells(estimate))
     table.add_section()
     table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
-    console.print(table, "", Text(_rational(figures)), "", sep="\n")
+    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures))]
+    console.print(table, "", *sentences, "", sep="\n")
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("arm")
@@ -400,6 +418,18 @@ def _rational(figures: dict[str, Any]) -> str:
     if figures["individually_rational"]:
         return f"Individually rational: yes, no agent's mean {regret} is above 2-UCB's."
     return f"Individually rational: no, some agent's mean {regret} is above 2-UCB's."
+
+
+def _settled(figures: dict[str, Any]) -> Iterator[str]:
+    """Say where an equal-share settlement is not viable or not finished."""
+    for word, means in (
+        ("viable", "in the others everyone pays her ceiling, and the controller bears the rest"),
+        ("finished", "in the others more than one arm was left, whose regret is not covered"),
+    ):
+        if figures.get(word) is not None:
+            yield f"{word.capitalize()} in {figures[word]:.0%} of runs" + (
+                f"; {means}." if figures[word] < 1 else "."
+            )
 
 
 def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The game file (TOML), and the same game by flags: both are tables with the same keys, read by the same code.
 
 horizon = 1_000_000
-balance = 1.0                   # optional, as are rule, settlement ("paper" or "none") and order (see below)
+balance = 1.0                   # optional, as are rule, settlement, fee and order (see below)
 
 [[arms]]                        # one table an arm
 name = "pens"                   # optional: "arm 1" and so on
@@ -43,7 +43,6 @@ KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
 }
 KINDS_BY_MEAN = ("bernoulli", "constant")  # those that a mean alone describes
 ORDERS = ("fixed", "shuffled")
-SETTLEMENTS = ("paper", "none")
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,9 @@ class GameFile:
         The game itself.
     sharing
         Who shares what, in words.
-    rule, balance, settlement
-        As the file has them; None where it says nothing. The rule's name is checked where rules are known.
+    rule, balance, settlement, fee
+        As the file has them; None where it says nothing. Names and the fee are checked where rules and settlements
+        are known.
     """
 
     game: Game
@@ -65,6 +65,7 @@ class GameFile:
     rule: str | None = None
     balance: float | None = None
     settlement: str | None = None
+    fee: Any = None
 
 
 def read_game(path: str | Path) -> GameFile:
@@ -127,13 +128,6 @@ def number(text: str) -> int | float | str:
     return text
 
 
-def settlement_named(name: object) -> str:
-    """Return the settlement's name if there is one of this name, or say which there are."""
-    if name not in SETTLEMENTS:
-        raise InputError(f"The settlement is {name!r}; it must be {_either(SETTLEMENTS)}.")
-    return str(name)
-
-
 @contextmanager
 def at(place: str) -> Iterator[None]:
     """Name the place in every error raised inside."""
@@ -152,7 +146,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", "balance", "settlement", "order", "arms", "agents", "agent"),
+        optional=("rule", "balance", "settlement", "fee", "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
@@ -178,12 +172,15 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
     rule, balance, settlement = (document.get(key) for key in ("rule", "balance", "settlement"))
     if rule is not None and not isinstance(rule, str):
         raise InputError(f'The rule is {rule!r}; it must be a name, such as "balanced-etc".')
+    if settlement is not None and not isinstance(settlement, str):
+        raise InputError(f'The settlement is {settlement!r}; it must be a name, such as "paper".')
     return GameFile(
         Game(arms, sharing, horizon, names),
         words,
         rule,
         None if balance is None else _balance(balance),
-        None if settlement is None else settlement_named(settlement),
+        settlement,
+        document.get("fee"),
     )
 
 

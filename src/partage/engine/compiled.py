@@ -21,7 +21,9 @@ _ROOMS = ("engine", "settle", "figures", "theory")
 def _digest() -> str:
     """Return a digest of every source file that compiled code may come from."""
     digest = hashlib.sha256()
-    for source in sorted([_PACKAGE / "arms.py", *(file for room in _ROOMS for file in (_PACKAGE / room).glob("*.py"))]):
+    for source in sorted(
+        [_PACKAGE / "arms.py", *(file for room in _ROOMS for file in (_PACKAGE / room).glob("*.py"))]
+    ):
         digest.update(str(source.relative_to(_PACKAGE)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

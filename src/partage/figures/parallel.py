@@ -149,7 +149,8 @@ def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Itera
         return
     finished = parallel(jobs)
     try:
-        yield from finished
+        for each in finished:  # noqa: UP028  # `yield from` would close it before the warnings are off
+            yield each
     finally:
         with warnings.catch_warnings():  # joblib warns of what is let go of; after Ctrl-C that is as wished
             warnings.simplefilter("ignore")

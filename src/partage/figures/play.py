@@ -31,6 +31,7 @@ def play(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     on: str = "threads",
+    fee: float = 0.0,
 ) -> Result:
     """Play a game many times and return its figures of merit.
 
@@ -45,7 +46,7 @@ def play(
     seed
         The same seed gives the same result, wherever and by however many it is played.
     settlement
-        "paper", "none", or "default": the paper's where it is defined.
+        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's where it is defined.
     baseline
         Whether to play 2-UCB alone too, against which individual rationality is judged. By default it is played
         if runs times horizon is at most 10^9.
@@ -57,6 +58,8 @@ def play(
         Called with (runs finished, runs in all).
     on
         "threads", "processes", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS": the same figures, bit for bit.
+    fee
+        What the controller of an equal-share settlement takes on top, as a part of all compensations.
 
     >>> from partage import BalancedETC, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**5)
@@ -65,7 +68,7 @@ def play(
     True
     """
     runs = count("The number of runs", runs)
-    task = new_task(game, rule, settlement, seed, checkpoints)
+    task = new_task(game, rule, settlement, seed, checkpoints, fee)
     compile_rule(task)
     with workers(on, jobs) as spread:
         started = time.perf_counter()
@@ -79,13 +82,15 @@ def play(
     return Result(game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, two_ucb)
 
 
-def new_task(game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Sequence[int] = ()) -> Task:
+def new_task(
+    game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Sequence[int] = (), fee: float = 0.0
+) -> Task:
     """Return what every chunk of one play has in common, once it is checked."""
     seed = count("The seed", seed, at_least=0)
     steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
-    return Task(game, rule, settlement_for(settlement, rule), seed, steps)
+    return Task(game, rule, settlement_for(settlement, rule, fee), seed, steps)
 
 
 def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None) -> Task:

@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from partage.engine.reference import Rule
-from partage.figures.fold import FIGURES, Folded
+from partage.figures.fold import FIGURES, SETTLED, Folded
 from partage.game import Game
-from partage.settle import NONE, Settlement
+from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,6 +116,21 @@ class Result:
         return self._figure("broadcasts")
 
     @property
+    def viable(self) -> float | None:
+        """Fraction of runs in which an equal-share settlement paid for itself; None for other settlements."""
+        return self._fraction("viable")
+
+    @property
+    def finished(self) -> float | None:
+        """Fraction of runs in which one arm was left for an equal-share settlement; None for other settlements."""
+        return self._fraction("finished")
+
+    @property
+    def uncovered(self) -> Estimate | None:
+        """Regret on the arms left that `equal-share` may not cover, of the agent with the most; None for others."""
+        return self._figure("uncovered") if self.settlement.kind == EQUAL_SHARE else None
+
+    @property
     def settled(self) -> bool:
         """Whether there is a settlement."""
         return self.settlement.kind != NONE
@@ -160,16 +175,28 @@ class Result:
         return bool(self.incentive_regret(self.worst_agent).mean <= self.two_ucb_regret.mean)
 
     def _figure(self, name: str) -> Estimate:
-        return Estimate.of(self.folded.figures[:, FIGURES.index(name)])
+        return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
+
+    def _fraction(self, name: str) -> float | None:
+        equal_share = self.settlement.kind in (EQUAL_SHARE, EQUAL_SHARE_EXPECTED)
+        return self._figure(name).mean if equal_share else None
 
     # --- ways on --------------------------------------------------------------------------------------------
 
-    def settle(self, settlement: str) -> "Result":
+    def settle(self, settlement: str, fee: float = 0.0) -> "Result":
         """Return the same runs under another settlement. They are played again: tallies are not held."""
         from partage.figures.play import play
 
-        baseline = self.two_ucb_regret is not None
-        return play(self.game, self.rule, self.runs, self.seed, settlement, baseline, self.checkpoints.tolist())
+        return play(
+            self.game,
+            self.rule,
+            self.runs,
+            self.seed,
+            settlement,
+            baseline=self.two_ucb_regret is not None,
+            checkpoints=self.checkpoints.tolist(),
+            fee=fee,
+        )
 
     def frame(self, by: str = "run") -> pl.DataFrame:
         """Return a table: one row a run, one row a run and arm (`by="arm"`), or one row an agent (`by="agent"`)."""
@@ -184,12 +211,16 @@ class Result:
         return plot(self)
 
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
-        """Return the stable public JSON object. `rule` is the name by which the rule was asked for."""
+        """Return the stable public JSON object. `rule` is the name by which the rule was asked for.
+
+        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+        """
 
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:
             return None if value is None else {"mean": value.mean, "stderr": value.stderr}
 
         balance = getattr(self.rule, "balance", None)
+        equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
         return {
             "rule": rule or self.rule.name,
             "settlement": self.settlement.name,
@@ -211,4 +242,5 @@ class Result:
                 }
                 for arm in self.arms
             ],
+            **(equal_share if self.viable is not None else {}),
         }

@@ -48,7 +48,7 @@ class Store:
         """
         path = self._folder / f"{name}.npz"
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return Folded(*(arrays[field] for field in Folded._fields)), float(arrays["seconds"])
         except FileNotFoundError:
             return None
