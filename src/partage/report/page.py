@@ -131,7 +131,7 @@ def _study(played: Played, figure: Drawn) -> str:
 def game_in_words(played: Played) -> str:
     """Return the games of a study, in a few sentences."""
     study = played.study
-    game = played.result().game
+    first, game = played.result(played.first).game, played.result().game
     means = game.means
     if np.all(np.isnan(means)):
         arms = f"{len(means)} arms with random means"
@@ -139,7 +139,7 @@ def game_in_words(played: Played) -> str:
         arms = f"{len(means)} arms with means {means[0]:g}, {means[1]:g} … {means[-1]:g}"
     else:
         arms = f"{len(means)} arms with means {', '.join(f'{mean:g}' for mean in means)}"
-    places = f"{played.first:,} to {played.last:,}" if len(study.values) > 1 else f"{played.last:,}"
+    agents, horizon = _span(first.agents, game.agents), _span(first.horizon, game.horizon)
     rules = {line.rule.name: "" for line in study.lines}
     balances = sorted({float(line.rule.balance) for line in study.lines if hasattr(line.rule, "balance")})
     balance = (
@@ -148,9 +148,13 @@ def game_in_words(played: Played) -> str:
         else ""
     )
     return (
-        f"The game: {arms}; {places} {study.axis}; horizon {game.horizon:,}. {study.sharing} "
+        f"The game: {arms}; {agents} agents; horizon {horizon}. {study.sharing} "
         f"The rule: {', '.join(rules)}{balance}. {played.runs:,} runs from seed {played.seed}."
     )
+
+
+def _span(first: int, last: int) -> str:
+    return f"{last:,}" if first == last else f"{first:,} to {last:,}"
 
 
 def _figures(played: Played) -> str:
