@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from partage.arms import BERNOULLI
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.engine.tally import all_rows, clear
 from partage.engine.tape import bernoulli_word, ones, ranks, reward
 

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from partage.arms import BERNOULLI
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.engine.tally import clear
 from partage.engine.tape import TAPE, add_rewards, bernoulli_sum, ranks, reward
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.engine.tally import all_rows, clear
 from partage.engine.tape import TAPE, ranks, reward
 

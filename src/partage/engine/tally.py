@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import RewardTable, reward_table
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.game import Game
 from partage.sharing import Sharing
 

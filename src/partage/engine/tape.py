@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from partage import arms as kinds
 from partage.arms import RewardTable
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 
 TAPE = 0
 OTHER = 2**64 - 1

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.compiled import compiled
 from partage.engine import tape
 from partage.engine.alone import play_two_ucb
-from partage.engine.compiled import compiled
 from partage.engine.events import play_balanced_etc, sharers_in_order
 from partage.engine.pulls import play_no_protocol, play_with_hidden_arms
 from partage.engine.reference import Rule, play_reference

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, PAPER
 from partage.settle.equal_share import ceiling, gaps_of
 from partage.settle.paper import paper_charge, paper_rates

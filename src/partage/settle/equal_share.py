@@ -20,40 +20,12 @@ import math
 
 import numpy as np
 
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 from partage.engine.tape import bernoulli_word
+from partage.evidence import kl, mixture_loss
 
 TRIALS, PLAYS = 32, 512  # plays of 2-UCB alone: to choose an end of each gap, and to measure
 LONGEST = 10**6  # steps of such a play; regret never falls with pulls, so a cut play bounds from below
-
-
-@compiled
-def kl(p, q):
-    """The Bernoulli divergence from p to q, with 0 log 0 = 0."""
-    total = 0.0
-    if p > 0.0:
-        total += p * math.log(p / q) if q > 0.0 else math.inf
-    if p < 1.0:
-        total += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
-    return total
-
-
-@compiled
-def mixture_loss(count, total):
-    """Return log(highest likelihood / Beta(1/2, 1/2) mixture) of a record, at most 0.5 log n + log 2.
-
-    Bernoulli likelihoods mu^S (1 - mu)^(n - S); the sum S of rewards need not be whole.
-    """
-    if count == 0:
-        return 0.0
-    rest = count - total
-    highest = 0.0
-    if total > 0.0:
-        highest += total * math.log(total / count)
-    if rest > 0.0:
-        highest += rest * math.log(rest / count)
-    mixture = math.lgamma(total + 0.5) + math.lgamma(rest + 0.5) - math.lgamma(count + 1.0) - math.log(math.pi)
-    return highest - mixture
 
 
 @compiled

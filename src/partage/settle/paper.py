@@ -7,7 +7,7 @@ sqrt(k^2 log T / (128 c N_i)) for each broadcast of an arm in G.
 
 import math
 
-from partage.engine.compiled import compiled
+from partage.compiled import compiled
 
 K = (math.sqrt(2) - math.sqrt(1.5)) ** 2
 

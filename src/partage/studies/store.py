@@ -1,7 +1,7 @@
 """Finished chunks on disk, so that a second call goes on where the first was stopped.
 
 A chunk is kept under a digest of all that decides its figures: the game, the rule, the settlement, the seed, the
-checkpoints, its range of runs, and the source of everything that plays (`SOURCES`), version included. Change any of
+checkpoints, its range of runs, and the source of everything that plays, version included. Change any of
 these, and it is played again.
 """
 
@@ -25,7 +25,7 @@ from partage.figures.chunk import Task, is_compiled
 from partage.figures.fold import Folded
 from partage.figures.parallel import Chunk, Finished
 
-SOURCES = ("__init__.py", "arms.py", "board.py", "game.py", "sharing.py", "rules", "engine", "settle", "figures")
+ABOVE = ("cli", "client", "service", "report", "studies", "theory", "testing", "gamefile")  # rooms that do not play
 
 
 class Store:
@@ -93,10 +93,10 @@ def sources_digest() -> str:
     """Digest the source of everything that plays."""
     package = Path(__file__).parent.parent
     found = hashlib.sha256()
-    for source in SOURCES:
-        for path in sorted([package / source, *(package / source).rglob("*.py")]):
-            if path.is_file():
-                found.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if inside.parts[0].removesuffix(".py") not in ABOVE:
+            found.update(inside.as_posix().encode() + path.read_bytes())
     return found.hexdigest()
 
 

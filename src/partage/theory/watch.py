@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from partage.arms import BERNOULLI
+from partage.compiled import compiled
 from partage.engine.alone import play_two_ucb
-from partage.engine.compiled import compiled
 from partage.engine.events import sharers_in_order
 from partage.engine.tape import AGENT_ORDER, TIE_ORDER, bernoulli_word, permutation, reward
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import config, njit
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "settle", "figures", "theory")
 
 
