@@ -36,8 +36,8 @@ $(INSTALLED): pyproject.toml requirements.txt
 test: install ## run every test and doctest (PYTEST_FLAGS="-k settle" for some)
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-paper: install ## play the paper's balanced study
-	$(BIN)/partage reproduce balanced
+paper: install ## play every experiment of the paper and write results/report.html
+	$(BIN)/partage reproduce
 
 check: install ## lint, format check, types and the import contract
 	$(BIN)/ruff check .
