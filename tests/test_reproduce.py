@@ -120,12 +120,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(mine, tmp_path):
     mine.write_text(EXAMPLE.replace("0.5", "0.899"))
     command = [sys.executable, "-m", "partage.cli", "reproduce", str(mine), "--runs", "20000", "--out", str(out)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while running.poll() is None and len(list(out.glob(".chunks/*.npz"))) < 3:
+    while running.poll() is None and len(list(out.glob(".chunks/*.chunk"))) < 3:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     stdout, stderr = running.communicate(timeout=60)
     assert running.returncode == 130
     assert stdout == ""
     assert stderr == f"Stopped; what is finished is kept in {out}, and the same command goes on from there.\n"
-    assert len(list(out.glob(".chunks/*.npz"))) >= 3
+    assert len(list(out.glob(".chunks/*.chunk"))) >= 3
     assert not (out / "report.html").exists()

@@ -2,8 +2,10 @@
 
 import os
 import platform
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +27,7 @@ from partage.theory.audit import as_dict as audit_as_dict
 REPORT = "report.html"
 Say = Callable[[str], None]
 Advance = Callable[[str, float], None]
-AUDIT, DRAWING = 0.15, 0.1  # parts of the time that these take
+AUDIT, DRAWING = 0.25, 0.15  # parts of the time that these take
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,31 +94,72 @@ def reproduce(
     started = time.perf_counter()
     studies = find(names)
     runs, seed = count("The number of runs", runs), count("The seed", seed, at_least=0)
-    with_audit = not names if audit is None else audit
     store = Store(out / CHUNKS, say)
-    playing = 1 - DRAWING - (AUDIT if with_audit else 0)
+    with_audit = not names if audit is None else audit
+    bar = _Bar(progress, {"play": 1 - DRAWING - AUDIT * with_audit, "audit": AUDIT * with_audit, "draw": DRAWING})
+    auditing = _Beside(lambda: paper_audit(runs, seed, progress=lambda done, of: bar.move("audit", done / of)))
 
-    def played_so_far(far: Progress) -> None:
-        progress(f"playing {far.done:,} of {far.chunks:,} chunks", playing * far.work_done / far.work)
+    def moved(far: Progress) -> None:
+        bar.move("play", far.work_done / far.work, f"playing {far.done:,} of {far.chunks:,} chunks")
+        if with_audit:
+            auditing.start()  # now that what both need is compiled
 
     with workers(on) as spread:
-        played = play_studies(studies, spread, runs, seed, store, played_so_far)
+        played = play_studies(studies, spread, runs, seed, store, moved)
     judged = judge(played)
-    audit_started = time.perf_counter()
-    audited = None
-    if with_audit:
-        audited = paper_audit(
-            runs, seed, progress=lambda done, of: progress("auditing the theory", playing + AUDIT * done / of)
-        )
-    audit_seconds = time.perf_counter() - audit_started
+    bar.move("play", 1, "auditing the theory")
+    audited = auditing.result() if with_audit else None
     facts = Facts(_command(names, runs, seed), runs, seed, f"{on} ({os.cpu_count()} cores)", 0.0, _versions())
     try:
-        files = _write(played, judged, audited, out, facts, started, progress)
+        files = _write(played, judged, audited, out, facts, started, bar)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise FileError(f"The report cannot be written to {out}: {reason}.") from error
     taken = time.perf_counter() - started
-    return Reproduced(played, judged, audited, taken, audit_seconds, runs, seed, files)
+    return Reproduced(played, judged, audited, taken, auditing.seconds, runs, seed, files)
+
+
+class _Bar:
+    """Adds up how far the parts of the work are, each weighed by the time it takes."""
+
+    def __init__(self, progress: Advance, parts: dict[str, float]) -> None:
+        self._progress, self._parts = progress, parts
+        self._done = dict.fromkeys(parts, 0.0)
+        self._what = "compiling"
+
+    def move(self, part: str, fraction: float, what: str | None = None) -> None:
+        self._done[part], self._what = fraction, what or self._what
+        self._progress(self._what, sum(self._parts[each] * done for each, done in self._done.items()))
+
+
+class _Beside:
+    """Does some work on a thread of its own, beside the rest; Ctrl-C does not wait for it."""
+
+    def __init__(self, work: Callable[[], list[Section]]) -> None:
+        self.seconds = 0.0
+        self._outcome: Future[list[Section]] = Future()
+        self._thread: threading.Thread | None = None
+        self._work = work
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._do, daemon=True)
+            self._thread.start()
+
+    def _do(self) -> None:
+        started = time.perf_counter()
+        try:
+            found = self._work()
+        except BaseException as error:
+            self._outcome.set_exception(error)
+        else:
+            self.seconds = time.perf_counter() - started
+            self._outcome.set_result(found)
+
+    def result(self) -> list[Section]:
+        while not self._outcome.done():
+            wait([self._outcome], timeout=0.1)  # a wait without end would not hear Ctrl-C
+        return self._outcome.result()
 
 
 def _write(
@@ -126,12 +169,12 @@ def _write(
     out: Path,
     facts: Facts,
     started: float,
-    progress: Advance,
+    bar: _Bar,
 ) -> list[Path]:
     """Write figures, tables and, at last, the page; return the page first."""
     drawn, files = [], []
     for place, played in enumerate(studies):
-        progress("drawing", 1 - DRAWING * (1 - place / len(studies)))
+        bar.move("draw", place / len(studies), "drawing")
         pictures, wide, narrow = write_figures(played, out)
         beside = [*pictures, *write_tables(played, out)]
         drawn.append(Drawn(wide, narrow, [file.name for file in beside]))

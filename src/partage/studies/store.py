@@ -6,9 +6,11 @@ these, and it is played again.
 """
 
 import hashlib
+import json
+import math
 import os
 import tempfile
-import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -46,13 +48,12 @@ class Store:
 
         A file that cannot be read is set aside, with a word about it, and counts as not there.
         """
-        path = self._folder / f"{name}.npz"
+        path = self._folder / f"{name}.chunk"
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return Folded(*(arrays[field] for field in Folded._fields)), float(arrays["seconds"])
+            return _unpacked(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zipfile.error):
+        except (OSError, zlib.error, ValueError, KeyError, TypeError):
             aside = path.with_suffix(".corrupt")
             os.replace(path, aside)
             self._say(f"The file {path} is corrupt: it is set aside as {aside.name} and its runs are played again.")
@@ -60,20 +61,34 @@ class Store:
 
     def save(self, name: str, finished: Finished) -> None:
         """Keep a chunk: whole or not at all, whenever the program is stopped."""
-        arrays = finished.folded._asdict() | {"seconds": np.float64(finished.seconds)}
         handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".tmp")
         try:
-            with (
-                os.fdopen(handle, "wb") as file,
-                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped,
-            ):
-                for field, array in arrays.items():
-                    with zipped.open(f"{field}.npy", "w") as entry:
-                        np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
-            os.replace(temporary, self._folder / f"{name}.npz")
+            with os.fdopen(handle, "wb") as file:
+                file.write(_packed(finished))
+            os.replace(temporary, self._folder / f"{name}.chunk")
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+def _packed(finished: Finished) -> bytes:
+    """Write a chunk as bytes: a line of JSON that describes its arrays, then these, compressed, with a checksum."""
+    arrays = finished.folded._asdict()
+    described = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+    head = json.dumps({"seconds": finished.seconds, "arrays": described}).encode()
+    return zlib.compress(b"\n".join([head, b"".join(array.tobytes() for array in arrays.values())]), level=1)
+
+
+def _unpacked(packed: bytes) -> tuple[Folded, float]:
+    """Read a chunk from bytes."""
+    head, _, body = zlib.decompress(packed).partition(b"\n")
+    described = json.loads(head)
+    arrays, start = {}, 0
+    for name, (dtype, shape) in described["arrays"].items():
+        size = math.prod(shape)
+        arrays[name] = np.frombuffer(body, dtype, size, start).reshape(shape).copy()
+        start += arrays[name].nbytes
+    return Folded(**arrays), float(described["seconds"])
 
 
 def task_digest(task: Task) -> str:
