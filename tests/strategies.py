@@ -10,6 +10,8 @@ from partage.board import Board, Record
 from partage.engine.tape import run_keys
 from partage.game import Game
 from partage.rules.balanced_etc import BalancedETC, FullSharing
+from partage.rules.balanced_glr import BalancedGLR
+from partage.rules.kl_etc import KLETC
 from partage.rules.no_protocol import NoProtocol
 from partage.rules.two_ucb import TwoUCB
 from partage.sharing import Sharing
@@ -91,6 +93,8 @@ def rules() -> st.SearchStrategy[BalancedETC | TwoUCB | NoProtocol]:
     return st.one_of(
         st.builds(BalancedETC, balances()),
         st.builds(FullSharing, balances()),
+        st.builds(KLETC, balances()),
+        st.builds(BalancedGLR, st.sampled_from([3.0, 1.0, 2.5])),
         st.just(TwoUCB()),
         st.just(NoProtocol()),
     )

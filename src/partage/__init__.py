@@ -30,13 +30,15 @@ from partage.figures.chunk import play_run
 from partage.figures.play import play
 from partage.figures.result import Estimate, Result
 from partage.game import Game
-from partage.rules import BalancedETC, FullSharing, NoProtocol, TwoUCB
+from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
 from partage.sharing import Sharing
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KLETC",
     "BalancedETC",
+    "BalancedGLR",
     "Bernoulli",
     "Beta",
     "Board",

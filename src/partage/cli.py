@@ -23,7 +23,7 @@ from partage.errors import InputError, PartageError
 
 if TYPE_CHECKING:
     from partage.gamefile import GameFile
-    from partage.rules import BalancedETC, NoProtocol, TwoUCB
+    from partage.rules import KLETC, BalancedETC, BalancedGLR, NoProtocol, TwoUCB
 
 T = TypeVar("T")
 
@@ -133,8 +133,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="balanced-etc (default), unbalanced-etc, two-ucb, full-sharing, no-protocol. Comes before the "
-            "file's rule; the file's balance and settlement then hold where the rule has them.",
+            help="balanced-etc (default), unbalanced-etc, balanced-glr, kl-etc, two-ucb, full-sharing, no-protocol. "
+            "Comes before the file's rule; the file's balance and settlement then hold where the rule has them.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -142,8 +142,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="B",
-            help="The balance of balanced-etc and full-sharing: at least 1, the default, or inf. Comes before the "
-            "file's.",
+            help="The balance of balanced-etc, kl-etc and full-sharing: at least 1, the default, or inf. Comes "
+            "before the file's.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -245,7 +245,7 @@ def _choose(
     balance: str | None = None,
     settlement: str | None = None,
     fee: str | None = None,
-) -> tuple[str, "BalancedETC | TwoUCB | NoProtocol", str, Any]:
+) -> tuple[str, "BalancedETC | KLETC | BalancedGLR | TwoUCB | NoProtocol", str, Any]:
     """Return the rule's name, the rule, the settlement and its fee: flags first, then the file, then the defaults."""
     from partage.gamefile import at, number
     from partage.rules import rule_by_name
@@ -256,7 +256,7 @@ def _choose(
         name = rule or played.rule or "balanced-etc"
         if balance is not None:
             chosen = rule_by_name(name, number(balance))  # type: ignore[arg-type]  # the rule says what is allowed
-        elif rule is None or name in ("balanced-etc", "full-sharing"):
+        elif rule is None or name in ("balanced-etc", "kl-etc", "full-sharing"):
             chosen = rule_by_name(name, played.balance)
         else:
             chosen = rule_by_name(name)

@@ -51,3 +51,9 @@ def apart(count, total, other_count, other_total):
     """Return n kl(mean, q) + n' kl(mean', q), q the pooled mean: how strongly two records tell two means apart."""
     pooled = (total + other_total) / (count + other_count)
     return count * kl(total / count, pooled) + other_count * kl(other_total / other_count, pooled)
+
+
+@compiled
+def free_evidence(count):
+    """Return the evidence that Balanced-GLR gathers about any contender at once: 2 + log N_l."""
+    return 2.0 + math.log(max(1, count))

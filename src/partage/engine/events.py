@@ -53,7 +53,7 @@ def sharers_in_order(game, order):
 
 
 @compiled
-def _first_from(places, start, stop, place):
+def first_from(places, start, stop, place):
     """Return the first index in start:stop whose place is at least `place` (stop where none is)."""
     for at in range(start, min(start + 6, stop)):  # it is usually near
         if places[at] >= place:
@@ -90,7 +90,7 @@ def _stays_quiet(pulls, leader, actives, n_active, counts, sums, frozen, two_log
 
 
 @compiled
-def _row_of(arm, row_of, outcome):
+def row_of_arm(arm, row_of, outcome):
     """Return the row that counts commits on this arm, taking a fresh one if it never led before."""
     if row_of[arm] < 0:
         row = outcome.rows[0]
@@ -103,7 +103,7 @@ def _row_of(arm, row_of, outcome):
 
 
 @compiled
-def _add_interval(row, whole, agents, since, until):
+def add_interval(row, whole, agents, since, until):
     """Note one commit for every pull from `since` to `until - 1`: whole steps, then differences by place."""
     steps = (until - since) // agents
     start, rest = since % agents, (until - since) % agents
@@ -153,7 +153,7 @@ def play_balanced_etc(
     row_of = np.full(arms, -1)
     whole = np.zeros(arms, np.int64)  # whole steps of commits, by row
     committed = np.zeros(arms, np.int64)  # commits of all agents together
-    row = _row_of(leader, row_of, outcome)
+    row = row_of_arm(leader, row_of, outcome)
     since, explored_since = 0, 0
 
     long = balance == 1.0 and game.horizon > circles_after
@@ -174,7 +174,7 @@ def play_balanced_etc(
             if next_pull < now:
                 if lap[i] < now_lap:
                     lap[i], pointer[i] = now_lap, firsts[i]
-                pointer[i] = _first_from(places, pointer[i], firsts[i + 1], now_place)
+                pointer[i] = first_from(places, pointer[i], firsts[i + 1], now_place)
                 if pointer[i] == firsts[i + 1]:
                     pointer[i] = firsts[i]
                     lap[i] += agents
@@ -186,7 +186,7 @@ def play_balanced_etc(
 
         # 2. All pulls before that are commits on the leader.
         while checkpoint < len(checkpoints) and checkpoints[checkpoint] * agents <= pull:
-            curve[checkpoint] = _regret_up_to(
+            curve[checkpoint] = regret_up_to(
                 checkpoints[checkpoint] * agents, gaps, counts, committed, leader, since, explored_since
             )
             checkpoint += 1
@@ -196,7 +196,7 @@ def play_balanced_etc(
         # 3. She explores.
         place = places[pointer[arm]]
         explore[entries[pointer[arm]]] += 1
-        commit[row, place] -= 1  # a difference by place, as in `_add_interval`
+        commit[row, place] -= 1  # a difference by place, as in `add_interval`
         commit[row, place + 1] += 1
         explored_since += 1
         counts[arm] += 1
@@ -318,10 +318,10 @@ def play_balanced_etc(
             ):
                 new_leader = arm
             if new_leader != leader:
-                whole[row] = _add_interval(commit[row], whole[row], agents, since, now)
+                whole[row] = add_interval(commit[row], whole[row], agents, since, now)
                 committed[leader] += now - since - explored_since
                 leader, since, explored_since = new_leader, now, 0
-                row = _row_of(leader, row_of, outcome)
+                row = row_of_arm(leader, row_of, outcome)
             patience -= 1
 
         # 8. Can the rewards be left alone for a while?
@@ -340,12 +340,12 @@ def play_balanced_etc(
         i = actives[j]
         sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i] - read[i], TAPE, sums[i], word, group_of)
     while checkpoint < len(checkpoints):
-        curve[checkpoint] = _regret_up_to(
+        curve[checkpoint] = regret_up_to(
             checkpoints[checkpoint] * agents, gaps, counts, committed, leader, since, explored_since
         )
         checkpoint += 1
-    whole[row] = _add_interval(commit[row], whole[row], agents, since, end)
-    _by_agent(outcome, whole, order)
+    whole[row] = add_interval(commit[row], whole[row], agents, since, end)
+    by_agent(outcome, whole, order)
 
 
 @compiled
@@ -367,7 +367,7 @@ def _explore_again(sharers, times, places, entries, explore, row):
 
 
 @compiled
-def _by_agent(outcome, whole, order):
+def by_agent(outcome, whole, order):
     """Turn whole steps and differences by place into commits by agent."""
     by_place = np.empty(len(order), np.int64)
     for row in range(outcome.rows[0]):
@@ -380,7 +380,7 @@ def _by_agent(outcome, whole, order):
 
 
 @compiled
-def _regret_up_to(pull, gaps, counts, committed, leader, since, explored_since):
+def regret_up_to(pull, gaps, counts, committed, leader, since, explored_since):
     """Overall regret of all pulls before number `pull`, none of which is ahead of the last broadcast's interval."""
     regret = gaps[leader] * (pull - since - explored_since)
     for arm in range(len(gaps)):

@@ -1,6 +1,6 @@
 """Compiled play, pull by pull, for what depends on private rewards: O(M T) by nature.
 
-Balanced-ETC on a game with arms that nobody shares, and sharing without a protocol.
+Any rule on a game with arms that nobody shares, and sharing without a protocol.
 """
 
 import math
@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from partage.compiled import compiled
+from partage.engine.decide import best_of, new_case, open_arms, revise
 from partage.engine.tally import all_rows, clear
 from partage.engine.tape import TAPE, ranks, reward
 
@@ -16,48 +17,6 @@ from partage.engine.tape import TAPE, ranks, reward
 def _index(count, total, two_log):
     """The 2-UCB index."""
     return total / count + math.sqrt(two_log / count) if count > 0 else math.inf
-
-
-@compiled
-def _mean(count, total):
-    return total / count if count > 0 else -math.inf
-
-
-@compiled
-def _best_active(counts, sums, active, rank):
-    """Return the active arm with the highest mean, ties by the tie order; -1 where no arm is active."""
-    best = -1
-    for arm in range(len(active)):
-        if active[arm]:
-            if best < 0:
-                best = arm
-                continue
-            mine, its = _mean(counts[arm], sums[arm]), _mean(counts[best], sums[best])
-            if mine > its or (mine == its and rank[arm] < rank[best]):
-                best = arm
-    return best
-
-
-@compiled
-def _revise(counts, sums, active, rank, two_log):
-    """Eq. 1 over all arms; return whether an arm left."""
-    highest, staying, leaving = -math.inf, 0, 0
-    for arm in range(len(active)):
-        if counts[arm] > 0:
-            highest = max(highest, sums[arm] / counts[arm] - math.sqrt(two_log / counts[arm]))
-    for arm in range(len(active)):
-        if active[arm]:
-            if _index(counts[arm], sums[arm], two_log) <= highest:
-                leaving += 1
-            else:
-                staying += 1
-    if leaving == 0:
-        return False
-    keeps = _best_active(counts, sums, active, rank) if staying == 0 else -1
-    for arm in range(len(active)):
-        if active[arm] and arm != keeps and _index(counts[arm], sums[arm], two_log) <= highest:
-            active[arm] = False
-    return leaving > 1 or staying > 0
 
 
 @compiled
@@ -72,8 +31,8 @@ def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
 
 
 @compiled
-def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
-    """Play one run of Balanced-ETC on a game with arms that nobody shares."""
+def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
+    """Play one run of a rule on a game with arms that nobody shares."""
     clear(game, outcome)
     all_rows(outcome)
     agents, arms, two_log = game.agents, game.arms, game.two_log
@@ -84,10 +43,9 @@ def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
     best, highest = np.empty(agents, np.int64), np.empty(agents)
     for agent in range(agents):
         best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
-    was_active = np.empty(arms, np.bool_)
-    n_active = np.sum(active)
-    least = 0
-    leader = _best_active(counts, sums, active, rank)
+    case = new_case(arms)
+    leader = best_of(active, counts, sums, rank)
+    n_active = open_arms(rule, counts, active, leader, case)
 
     for step in range(game.horizon):
         for place in range(agents):
@@ -96,22 +54,21 @@ def play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome):
             if n_active > 1:
                 for e in range(game.starts[agent], game.starts[agent + 1]):
                     i = game.shared[e]
-                    if active[i] and (
+                    if case.opened[i] and (
                         entry < 0 or counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm])
                     ):
                         entry, arm = e, i
-            if entry >= 0 and (math.isinf(balance) or counts[arm] <= balance * least):
+            if entry >= 0:
                 outcome.explore[entry] += 1
                 sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
                 counts[arm] += 1
-                was_active[:] = active
-                if _revise(counts, sums, active, rank, two_log):
-                    n_active = np.sum(active)
-                    for i in range(arms):
-                        if was_active[i] and not active[i]:
-                            outcome.eliminated_step[i], outcome.eliminated_agent[i] = step + 1, agent
-                least = np.min(counts[active])
-                leader = _best_active(counts, sums, active, rank)
+                leader = revise(rule, two_log, arm, counts, sums, active, game.public, rank, leader, case)
+                n_active = open_arms(rule, counts, active, leader, case)
+                for i in range(arms):
+                    if active[i]:
+                        outcome.eliminated_step[i], outcome.eliminated_agent[i] = -1, -1
+                    elif game.public[i] and outcome.eliminated_step[i] < 0:
+                        outcome.eliminated_step[i], outcome.eliminated_agent[i] = step + 1, agent
                 continue
 
             arm = best[agent]

@@ -33,7 +33,7 @@ class Rule(Protocol):
         """Return what an agent who shares these arms pulls next, and whether she broadcasts it."""
 
     def revise(self, board: Board) -> None:
-        """Take arms out of the active set, after a broadcast."""
+        """Say which arms are active, after a broadcast."""
 
 
 def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
@@ -66,9 +66,11 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
             board.record.add(arm, rewards.broadcast(arm, board.counts[arm]))
             before = list(board.active)
             rule.revise(board)
-            for gone in range(arms):
-                if before[gone] and not board.active[gone]:
-                    eliminated_step[gone], eliminated_agent[gone] = step, agent
+            for moved in range(arms):
+                if before[moved] and not board.active[moved]:
+                    eliminated_step[moved], eliminated_agent[moved] = step, agent
+                elif board.active[moved]:  # it never left, or has come back
+                    eliminated_step[moved], eliminated_agent[moved] = -1, -1
     return Tally(
         explore,
         commit,

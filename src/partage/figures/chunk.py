@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from partage.compiled import compiled
 from partage.engine import tape
 from partage.engine.alone import play_two_ucb
+from partage.engine.contenders import play_contenders
+from partage.engine.decide import ETC, GLR, KL_ETC, RuleTable
 from partage.engine.events import play_balanced_etc, sharers_in_order
 from partage.engine.pulls import play_no_protocol, play_with_hidden_arms
 from partage.engine.reference import Rule, play_reference
@@ -16,7 +18,8 @@ from partage.engine.tape import AGENT_ORDER, TIE_ORDER, permutation
 from partage.errors import InputError
 from partage.figures.fold import Folded, fold, new_folded
 from partage.game import Game
-from partage.rules import BalancedETC, FullSharing, NoProtocol, TwoUCB
+from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
+from partage.rules.balanced_glr import ruled_out_from
 from partage.settle import NONE, Settlement
 
 _TIE_ORDER, _AGENT_ORDER = TIE_ORDER, AGENT_ORDER
@@ -57,12 +60,26 @@ def _balanced_etc_runs(game, balance, keys, settlement, checkpoints, row, folded
 
 
 @compiled
-def _hidden_arms_runs(game, balance, keys, settlement, row, folded, outcome):
+def _contenders_runs(game, rule, keys, settlement, checkpoints, row, folded, outcome):
+    order = np.arange(game.agents)
+    sharers = sharers_in_order(game, order)
+    for run in range(len(keys)):
+        k0, k1 = keys[run, 0], keys[run, 1]
+        tie_order, order = _orders(game, k0, k1, order)
+        if game.shuffled:
+            sharers = sharers_in_order(game, order)
+        curve = folded.curves[row + run]
+        play_contenders(game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome)
+        fold(game, outcome, settlement, row + run, folded)
+
+
+@compiled
+def _hidden_arms_runs(game, rule, keys, settlement, row, folded, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
         k0, k1 = keys[run, 0], keys[run, 1]
         tie_order, order = _orders(game, k0, k1, order)
-        play_with_hidden_arms(game, balance, k0, k1, tie_order, order, outcome)
+        play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome)
         fold(game, outcome, settlement, row + run, folded)
 
 
@@ -97,22 +114,34 @@ def _play_runs(
     outcome: Outcome,
 ) -> None:
     """Play runs of one laid-out game with the compiled play of a rule."""
-    kind = type(rule)
-    if kind in (BalancedETC, FullSharing) and table.public.all():
-        _balanced_etc_runs(table, rule.balance, keys, settlement, checkpoints, row, folded, outcome)  # type: ignore[attr-defined]
-    elif kind is TwoUCB:
+    if isinstance(rule, TwoUCB):
         _two_ucb_runs(table, keys, settlement, checkpoints, row, folded, outcome)
+    elif isinstance(rule, BalancedETC) and table.public.all():
+        _balanced_etc_runs(table, rule.balance, keys, settlement, checkpoints, row, folded, outcome)
+    elif isinstance(rule, (BalancedGLR, KLETC)) and table.public.all():
+        _contenders_runs(table, rule_table(rule, table), keys, settlement, checkpoints, row, folded, outcome)
     elif len(checkpoints):
         raise InputError(f"The regret over time is not kept for the rule {rule.name} on this game.")
-    elif kind in (BalancedETC, FullSharing):
-        _hidden_arms_runs(table, rule.balance, keys, settlement, row, folded, outcome)  # type: ignore[attr-defined]
-    else:
+    elif isinstance(rule, NoProtocol):
         _no_protocol_runs(table, keys, settlement, row, folded, outcome)
+    else:
+        _hidden_arms_runs(table, rule_table(rule, table), keys, settlement, row, folded, outcome)
+
+
+def rule_table(rule: Rule, table: GameTable) -> RuleTable:
+    """Lay out a rule that reads the board alone."""
+    bar = ruled_out_from(table.arms, table.horizon)
+    if isinstance(rule, BalancedGLR):
+        return RuleTable(GLR, 0.0, rule.lead, bar)
+    if isinstance(rule, KLETC):
+        return RuleTable(KL_ETC, rule.balance, 0.0, bar)
+    assert isinstance(rule, BalancedETC)
+    return RuleTable(ETC, rule.balance, 0.0, bar)
 
 
 def is_compiled(rule: Rule) -> bool:
     """Whether the engine plays this rule; every other is played by the reference."""
-    return type(rule) in (BalancedETC, FullSharing, TwoUCB, NoProtocol)
+    return type(rule) in (BalancedETC, FullSharing, KLETC, BalancedGLR, TwoUCB, NoProtocol)
 
 
 def game_of_run(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Game:

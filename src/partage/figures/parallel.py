@@ -7,7 +7,9 @@ import importlib.util
 import logging
 import math
 import os
+import signal
 import socket
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -41,15 +43,20 @@ class Chunk(NamedTuple):
     def expected(self) -> float:
         """How long it may take, in broadcasts or so; only good for comparing.
 
-        Where arms are drawn, two of them may be so close that exploration lasts to the horizon.
+        Where arms are drawn, two of them may be so close that exploration lasts to the horizon; where broadcasts
+        are not kept balanced, every agent explores.
         """
-        game = self.task.game
-        if isinstance(self.task.rule, TwoUCB):
-            each = game.agents * game.horizon / 50
-        elif is_compiled(self.task.rule):
-            each = 30_000 + (game.agents * game.horizon / 400 if game.random else 4 * game.agents)
-        else:
+        game, rule = self.task.game, self.task.rule
+        if isinstance(rule, TwoUCB):
+            each = game.agents * game.horizon / 25
+        elif not is_compiled(rule):
             each = 1000.0 * game.agents * game.horizon
+        else:
+            each = 30_000 + 5.0 * game.agents
+            if game.random:
+                each += 100_000 + 150 * game.agents
+            if math.isinf(getattr(rule, "balance", 1.0)):
+                each += 300 * game.agents
         return (self.last - self.first) * each
 
 
@@ -184,8 +191,11 @@ def _dask(address: str | None, jobs: int) -> Iterator[None]:
 
     with ExitStack() as stack:
         if address is None:
-            cluster = stack.enter_context(LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None))
-            stack.enter_context(Client(cluster))
+            with _deaf_children():
+                cluster = LocalCluster(
+                    n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                )
+            stack.enter_context(Client(stack.enter_context(cluster)))
         else:
             try:
                 client = stack.enter_context(Client(address, timeout=PATIENCE))
@@ -193,6 +203,19 @@ def _dask(address: str | None, jobs: int) -> Iterator[None]:
             except (OSError, ValueError, TimeoutError) as error:
                 raise _unreachable("Dask scheduler", address) from error
         yield
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Let processes that start now ignore Ctrl-C: it is for this one, which then ends them in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -27,6 +27,27 @@ def commit(board: Board, own: Record | None = None) -> Pull:
     return Pull(highest_index(board, hidden + leader, seen_by(board, own)), share=False)
 
 
+def checked_balance(balance: object) -> float:
+    """Return the balance as a float, or say what is allowed."""
+    if isinstance(balance, bool) or not isinstance(balance, (int, float)) or not balance >= 1:
+        raise InputError(f"The balance is {balance!r}; it must be a number of at least 1, or inf.")
+    return float(balance)
+
+
+def explore_or_commit(board: Board, shares: Collection[int], own: Record | None, balance: float) -> Pull:
+    """Explore the least-broadcast active arm she shares, if more are active and it is open; otherwise commit.
+
+    An arm is open while it was broadcast at most `balance` times as often as the least-broadcast active arm.
+    """
+    active = board.actives()
+    mine = [arm for arm in active if arm in shares]
+    if len(active) > 1 and mine:
+        arm, least = board.least(mine), min(board.counts[arm] for arm in active)
+        if math.isinf(balance) or board.counts[arm] <= balance * least:
+            return Pull(arm, share=True)
+    return commit(board, own)
+
+
 @dataclass(frozen=True)
 class BalancedETC:
     """Explore the least-broadcast arm one shares while that keeps broadcasts balanced; else commit to the leader.
@@ -49,10 +70,7 @@ class BalancedETC:
     private: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        balance = self.balance
-        if isinstance(balance, bool) or not isinstance(balance, (int, float)) or not balance >= 1:
-            raise InputError(f"The balance is {balance!r}; it must be a number of at least 1, or inf.")
-        object.__setattr__(self, "balance", float(balance))
+        object.__setattr__(self, "balance", checked_balance(self.balance))
 
     def revise(self, board: Board) -> None:
         """Take out every arm whose upper bound is at most the highest lower bound of all arms (Eq. 1)."""
@@ -66,17 +84,7 @@ class BalancedETC:
 
     def decide(self, board: Board, shares: Collection[int], own: Record | None = None) -> Pull:
         """Explore if an arm she shares is open, otherwise commit (Algorithm 1, lines 6 to 12)."""
-        active = board.actives()
-        mine = [arm for arm in active if arm in shares]
-        if len(active) > 1 and mine:
-            arm = board.least(mine)
-            if board.counts[arm] <= self.open_up_to(min(board.counts[arm] for arm in active)):
-                return Pull(arm, share=True)
-        return commit(board, own)
-
-    def open_up_to(self, least: int) -> float:
-        """Return how often an open arm may have been broadcast, if the least-broadcast one was `least` times."""
-        return math.inf if math.isinf(self.balance) else self.balance * least
+        return explore_or_commit(board, shares, own, self.balance)
 
 
 @dataclass(frozen=True)
