@@ -26,7 +26,7 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is kept of each arm beside the record: evidence against it, its mixture's loss, if it leaves or is open."""
+    """What is kept of each arm beside the record: evidence, its mixture's loss, whether it leaves, whether it is open."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]

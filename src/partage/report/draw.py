@@ -120,6 +120,7 @@ def _marks(axes: Axes, panel: Panel, played: Played) -> None:
             color=colour,
             fontsize=9.5,
             va="center",
+            bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.5},
         )
 
 
