@@ -86,7 +86,7 @@ def test_the_paper_is_reproduced_and_audited_at_few_runs(tmp_path):
     assert done.audit
     html = (tmp_path / "report.html").read_text()
     assert "What the theory promises" in html
-    assert "closed form" not in html or "3,566" in html
+    assert "breaks even at 3,566 agents" in html
     assert {played.study.name for played in done.studies} == {"over-time", "profit"}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import partage
-from partage.figures.parallel import workers
+from partage.figures.parallel import ranges, workers
 from partage.figures.result import Estimate
 from partage.settle.paper import break_even
 from partage.studies import (
@@ -271,16 +271,10 @@ def test_after_an_interruption_only_the_rest_is_played(tmp_path):
     (played,) = play_studies([small()], resumed, 40, 0, store)
     (whole,) = play(small())
     assert len(stopped.chunks) == 5
-    assert len(resumed.chunks) + 5 == 4 * len(storing_ranges(40))
+    assert len(resumed.chunks) + 5 == 4 * len(ranges(40))  # three games, and 2-UCB alone
     for key, result in whole.results.items():
         pairs = zip(result.folded, played.results[key].folded, strict=True)
         assert all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
-
-
-def storing_ranges(runs):
-    from partage.figures.parallel import ranges
-
-    return ranges(runs)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a file of arrays", None], ids=["empty", "other", "cut"])

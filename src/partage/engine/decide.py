@@ -26,7 +26,7 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is kept of each arm beside the record: evidence, its mixture's loss, whether it leaves, whether it is open."""
+    """What is kept of each arm beside the record: evidence, its mixture's loss, whether it leaves, whether open."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
