@@ -225,7 +225,7 @@ def test_arms_beside_each_other_do_not_mix_up_their_values():
         (TruncatedNormal(-1, 1e200), stats.uniform().cdf),  # flat
         (TruncatedNormal(-1e17, 1e8), stats.truncexpon(10, scale=0.1).cdf),  # exponential of rate 10, cut at 1
     ],
-    ids=str,
+    ids=["flat", "exponential"],
 )
 def test_truncated_normals_with_enormous_parameters_pay_by_their_distribution(arm, cdf):
     assert stats.kstest(draws(arm), cdf).pvalue > UNLIKELY
