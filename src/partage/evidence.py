@@ -39,11 +39,12 @@ def mixture_loss(count, total):
     """
     if count == 0:
         return 0.0
-    if count >= 20:
-        whole = 1.0 / (12.0 * count) - 1.0 / (360.0 * count**3)
+    n = float(count)
+    if n >= 20.0:
+        whole = 1.0 / (12.0 * n) - 1.0 / (360.0 * n**3)
     else:
-        whole = math.lgamma(count + 1.0) - (count * math.log(count) - count + 0.5 * math.log(2.0 * math.pi * count))
-    return 0.5 * math.log(0.5 * math.pi * count) - _half(total) - _half(count - total) + whole
+        whole = math.lgamma(n + 1.0) - (n * math.log(n) - n + 0.5 * math.log(2.0 * math.pi * n))
+    return 0.5 * math.log(0.5 * math.pi * n) - _half(total) - _half(n - total) + whole
 
 
 @compiled
