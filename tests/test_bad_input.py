@@ -103,7 +103,7 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "no jobs": (lambda: partage.play(GAME, ETC, jobs=0), ("jobs", "0", f"{WHOLE} 1")),
     "unknown settlement": (
         lambda: partage.play(GAME, ETC, settlement="fair"),
-        ("settlement", "'fair'", "paper, none"),
+        ("settlement", "'fair'", "paper, equal-share, equal-share-expected, none"),
     ),
 }
 
@@ -120,7 +120,7 @@ def test_in_python(name: str) -> None:
 def test_the_papers_settlement_where_it_is_not_defined(rule: partage.Rule) -> None:
     with pytest.raises(partage.SettlementError) as refused:
         partage.play(GAME, rule, settlement="paper")
-    assert_one_sentence(str(refused.value), ("not defined", "settlement none"))
+    assert_one_sentence(str(refused.value), ("not defined", "equal-share or none"))
 
 
 # --- flags ----------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ FLAGS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "balance is a word": ({"balance": "much"}, ("balance", "'much'", "at least 1")),
     "unknown rule": ({"rule": "three-ucb"}, ("rule", "'three-ucb'", "balanced-etc", "no-protocol")),
     "balance for 2-UCB": ({"rule": "two-ucb", "balance": "2"}, ("two-ucb", "2", "no balance")),
-    "unknown settlement": ({"settlement": "fair"}, ("settlement", "'fair'", "paper or none")),
+    "unknown settlement": ({"settlement": "fair"}, ("settlement", "'fair'", "paper, equal-share")),
     "paper for 2-UCB": ({"rule": "two-ucb", "settlement": "paper"}, ("two-ucb", "not defined", "none")),
     "paper for inf": ({"balance": "inf", "settlement": "paper"}, ("infinite balance", "not defined", "none")),
     "no runs": ({"runs": "0"}, ("runs", "0", f"{WHOLE} 1")),
@@ -345,17 +345,23 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "balance is nan": ("horizon = 100\nbalance = nan\n" + ENOUGH, ("balance", "NaN", "at least 1, or inf")),
     "balance is a text": ('horizon = 100\nbalance = "2"\n' + ENOUGH, ("balance", '"2"', "at least 1, or inf")),
     "rule is a number": ("horizon = 100\nrule = 2\n" + ENOUGH, ("rule", "2", "a name")),
-    "unknown settlement": ('horizon = 100\nsettlement = "fair"\n' + ENOUGH, ("'fair'", "paper or none")),
+    "settlement is a number": ("horizon = 100\nsettlement = 2\n" + ENOUGH, ("settlement", "2", "a name")),
 }
 
-# What only the command line can tell, as reading a file does not need to know the rules.
+# What only the command line can tell, as reading a file does not need to know rules and settlements.
 FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
     "unknown rule": ('horizon = 100\nrule = "three-ucb"\n' + ENOUGH, ("'three-ucb'", "two-ucb", "no-protocol")),
     "balance for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nbalance = 2\n' + ENOUGH, ("two-ucb", "2", "no balance")),
     "paper for 2-UCB": (
         'horizon = 100\nrule = "two-ucb"\nsettlement = "paper"\n' + ENOUGH,
-        ("two-ucb", "not defined", "settlement none"),
+        ("two-ucb", "not defined", "equal-share or none"),
     ),
+    "unknown settlement": ('horizon = 100\nsettlement = "fair"\n' + ENOUGH, ("'fair'", "paper, equal-share")),
+    "fee below 0": (
+        'horizon = 100\nsettlement = "equal-share"\nfee = -0.1\n' + ENOUGH,
+        ("fee", "-0.1", "at least 0"),
+    ),
+    "fee for the paper's": ("horizon = 100\nfee = 0.1\n" + ENOUGH, ("fee", "0.1", "paper takes none")),
 }
 
 
