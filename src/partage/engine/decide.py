@@ -145,9 +145,11 @@ def open_arms(rule, counts, active, leader, case):
             slowest = min(slowest, case.evidence[arm] / counts[arm])
             most = max(most, counts[arm])
     enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
+    n_open = 0
     for arm in range(len(active)):
         if active[arm] and arm != leader:
             behind = counts[arm] <= max(1, counts[leader]) and case.evidence[arm] <= enough
             case.opened[arm] = counts[arm] == 0 or behind
-    case.opened[leader] = counts[leader] <= rule.lead * most
+            n_open += case.opened[arm]
+    case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
     return n_active

@@ -102,7 +102,7 @@ class BalancedGLR:
             for arm in others
             if not counts[arm] or (counts[arm] <= max(1, counts[leader]) and evidence[arm] <= enough)
         ]
-        # The leader runs ahead of all, but not too far.
-        if counts[leader] <= self.lead * max([1, *(counts[arm] for arm in evidence)]):
+        # The leader runs ahead of all, but not too far. Should rounding close every arm, it is open.
+        if not opened or counts[leader] <= self.lead * max([1, *(counts[arm] for arm in evidence)]):
             opened.append(leader)
         return opened

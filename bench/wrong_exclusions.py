@@ -1,0 +1,146 @@
+"""How often the best arm is ever ruled out, on hard games with short horizons: at most 1/T is promised.
+
+    python -m bench.wrong_exclusions
+
+Each run notes whether arm 0, a best one, was inactive at any time, even if it came back later.
+"""
+
+import argparse
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+from partage import KLETC, BalancedGLR, Beta, Game, Sharing, bernoulli
+from partage.arms import BERNOULLI
+from partage.compiled import compiled
+from partage.engine import tape
+from partage.engine.decide import new_case, open_arms, revise
+from partage.engine.tally import game_table
+from partage.engine.tape import TAPE, TIE_ORDER, bernoulli_sum, permutation, ranks, reward
+from partage.figures.chunk import rule_table
+
+_TAPE, _TIE_ORDER = TAPE, TIE_ORDER
+
+GAMES = {
+    "0.5, 0.45": bernoulli([0.5, 0.45]),
+    "0.5, 0.5": bernoulli([0.5, 0.5]),
+    "0.9, 0.85": bernoulli([0.9, 0.85]),
+    "0.05, 0.02": bernoulli([0.05, 0.02]),
+    "0.5, 0.45, 0.45": bernoulli([0.5, 0.45, 0.45]),
+    "0.5, 0.5, 0.5": bernoulli([0.5, 0.5, 0.5]),
+    "beta(0.1, 0.1) twice": [Beta(0.1, 0.1)] * 2,
+    "beta(0.1, 0.1) thrice": [Beta(0.1, 0.1)] * 3,
+}
+HORIZONS = (5, 10, 20, 50, 100, 200)
+RUNS = {5: 200_000, 10: 200_000, 20: 60_000, 50: 30_000, 100: 20_000, 200: 10_000}
+
+
+@compiled
+def watch(game, rule, keys):
+    """Return in how many runs arm 0 was ruled out at any time; pull by pull, as the rule's reference plays it."""
+    wrong = 0
+    counts, sums = np.zeros(game.arms, np.int64), np.zeros(game.arms)
+    active = np.zeros(game.arms, np.bool_)
+    word, group_of = np.zeros(game.arms, np.uint64), np.full(game.arms, -1)
+    for run in range(len(keys)):
+        k0, k1 = keys[run, 0], keys[run, 1]
+        tie_order = permutation(k0, k1, _TIE_ORDER, game.arms)
+        rank = ranks(tie_order)
+        counts[:], sums[:], active[:], group_of[:] = 0, 0.0, True, -1
+        case, leader = new_case(game.arms), tie_order[0]
+        ruled_out = False
+        n_active = open_arms(rule, counts, active, leader, case)
+        for pull in range(game.agents * game.horizon):
+            agent = pull % game.agents
+            arm = -1
+            for entry in range(game.starts[agent], game.starts[agent + 1]):
+                i = game.shared[entry]
+                if case.opened[i] and (
+                    arm < 0 or counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm])
+                ):
+                    arm = i
+            if arm < 0:
+                continue
+            if game.rewards.kinds[arm] == BERNOULLI:
+                mean = game.rewards.first[arm]
+                sums[arm] += bernoulli_sum(k0, k1, mean, arm, counts[arm], 1, _TAPE, word, group_of)
+            else:
+                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], _TAPE)
+            counts[arm] += 1
+            leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
+            ruled_out |= not active[0]
+            n_active = open_arms(rule, counts, active, leader, case)
+            if ruled_out or n_active <= 1:  # nothing more is shared
+                break
+        wrong += ruled_out
+    return wrong
+
+
+@lru_cache(maxsize=8)
+def _keys(seed, runs):
+    """Return the keys of some runs, which many games have in common."""
+    return tape.run_keys(seed, 0, runs)
+
+
+def wrong_exclusions(arms, horizon, agents, runs, seed=0, rule=None):
+    """Return in how many runs arm 0 was ever ruled out: alone an agent shares all arms, others go round."""
+    sharing = Sharing.everything(1, len(arms)) if agents == 1 else Sharing.round_robin(agents, len(arms))
+    table = game_table(Game(arms, sharing, horizon))
+    return int(watch(table, rule_table(rule or BalancedGLR(), table), _keys(seed, runs)))
+
+
+def interval(wrong, runs):
+    """Return the exact (Clopper-Pearson) interval of confidence 99 %."""
+    return stats.binomtest(wrong, runs).proportion_ci(0.99, method="exact")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rule", choices=["balanced-glr", "kl-etc"], default="balanced-glr")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the runs")
+    asked = parser.parse_args()
+    rule = BalancedGLR() if asked.rule == "balanced-glr" else KLETC()
+    tasks = [(name, horizon, agents) for name in GAMES for horizon in HORIZONS for agents in (1, 3)]
+
+    def measure(task):
+        name, horizon, agents = task
+        runs = round(asked.scale * RUNS[horizon])
+        return wrong_exclusions(GAMES[name], horizon, agents, runs, asked.seed, rule), runs
+
+    started = time.perf_counter()
+    wrong_exclusions(GAMES["0.5, 0.5"], 5, 1, 1, 0, rule)  # compiles
+    with ThreadPoolExecutor(2) as pool:
+        measured = dict(zip(tasks, pool.map(measure, tasks)))
+
+    table = Table(title=f"{asked.rule}: runs in which the best arm was ever ruled out, in % (99 % interval)")
+    for column in ("arms", "agents", *(f"T = {horizon}" for horizon in HORIZONS)):
+        table.add_column(column, justify="left" if column == "arms" else "right")
+    table.add_row("allowed: 1/T", "", *(f"{100 / horizon:.3g}" for horizon in HORIZONS), end_section=True)
+    above = 0
+    for name in GAMES:
+        for agents in (1, 3):
+            cells = []
+            for horizon in HORIZONS:
+                wrong, runs = measured[name, horizon, agents]
+                low, high = interval(wrong, runs)
+                above += low > 1 / horizon
+                mark = " ABOVE" if low > 1 / horizon else ""
+                cells.append(f"{100 * wrong / runs:.2g} ({100 * low:.2g} to {100 * high:.2g}){mark}")
+            table.add_row(name, str(agents), *cells)
+    console = Console(width=None if Console().is_terminal else 190)
+    console.print(table)
+    worst = max(high * task[1] for task, (wrong, runs) in measured.items() for high in [interval(wrong, runs)[1]])
+    console.print(
+        f"{sum(runs for _, runs in measured.values()):,} runs; {above} of {len(tasks)} cells above 1/T; "
+        f"the highest upper end is {worst:.2f} times 1/T. {time.perf_counter() - started:.0f} s."
+    )
+
+
+if __name__ == "__main__":
+    main()
