@@ -29,6 +29,19 @@ def test_round_robin(size):
     assert rows(Sharing.round_robin(agents, arms)) == [[agent % arms] for agent in range(agents)]
 
 
+@given(sizes)
+def test_dealt_gives_every_arm_a_sharer_however_few_agents(size):
+    agents, arms = size
+    made = Sharing.dealt(agents, arms)
+    assert made == Sharing.pattern("dealt", agents, arms)
+    assert made.sharers().all()
+    if agents >= arms:
+        assert made == Sharing.round_robin(agents, arms)
+    else:
+        for arm in range(arms):
+            assert [agent for agent in range(agents) if arm in made.of(agent)] == [arm % agents]
+
+
 @given(sizes, st.integers(1, 6))
 def test_neighbours(size, k):
     agents, arms = size

@@ -108,7 +108,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Who shares what: round-robin (default), scarce-best, neighbours-K, random, "
+            help="Who shares what: round-robin (default), dealt, scarce-best, neighbours-K, random, "
             "everyone-everything, nobody-nothing.",
             rich_help_panel=GAME,
         ),

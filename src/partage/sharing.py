@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from partage.errors import InputError
 
-PATTERNS = ("round-robin", "scarce-best", "neighbours-K", "random", "everyone-everything", "nobody-nothing")
+PATTERNS = (
+    "round-robin",
+    "dealt",
+    "scarce-best",
+    "neighbours-K",
+    "random",
+    "everyone-everything",
+    "nobody-nothing",
+)
 
 MOST = 2**31 - 1  # agents; of more, no list fits into memory
 
@@ -86,6 +94,17 @@ class Sharing:
         return cls.one_each(np.arange(agents) % arms, arms)
 
     @classmethod
+    def dealt(cls, agents: int, arms: int) -> Self:
+        """Arms are dealt out: arm i to agent i mod M where agents are fewer than arms, otherwise as round-robin.
+
+        Every arm has a sharer, however few agents there are.
+        """
+        agents, arms = _sizes(agents, arms)
+        if agents >= arms:
+            return cls.round_robin(agents, arms)
+        return cls.lists([range(agent, arms, agents) for agent in range(agents)], arms)
+
+    @classmethod
     def scarce_best(cls, agents: int, arms: int, best: Sequence[int] = (0, 1)) -> Self:
         """The two best arms have one sharer each, who act first; the rest go round: the paper's imbalanced setting.
 
@@ -131,6 +150,8 @@ class Sharing:
             return Sharing.neighbours(agents, arms, int(neighbours[1]))
         if name == "round-robin":
             return Sharing.round_robin(agents, arms)
+        if name == "dealt":
+            return Sharing.dealt(agents, arms)
         if name == "scarce-best":
             return Sharing.scarce_best(agents, arms, best)
         if name == "random":

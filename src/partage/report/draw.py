@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
+from partage.report.frontier import draw_rows
 from partage.report.style import LIGHT, house_style, new_figure, set_scales, set_ticks
 from partage.studies import Curve, Panel, Played
 
@@ -26,7 +27,10 @@ def draw(played: Played, narrow: bool = False, titled: bool = True) -> Figure:
     rows, columns = (len(panels), 1) if narrow else (1, len(panels))
     figure = new_figure(width + (0.9 if columns > 1 else 0), height * (0.85 * rows if rows > 1 else 1))
     for axes, panel in zip(figure.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
-        _panel(axes, panel, played)
+        if panel.rows:
+            draw_rows(axes, panel, played)
+        else:
+            _panel(axes, panel, played)
     if titled:
         title = "\n".join(textwrap.wrap(played.study.title(played), 38 if narrow else 68))
         figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold")
@@ -57,7 +61,7 @@ def _svg(figure: Figure) -> str:
 def _panel(axes: Axes, panel: Panel, played: Played) -> None:
     """Draw the curves of one panel, its marks and its labels."""
     labels = []
-    set_scales(axes, panel.log_x, panel.log_y)
+    set_scales(axes, panel.log_x, panel.log_y, panel.linear_to)
     if not panel.log_y:
         axes.axhline(0, color=LIGHT["grey"], linewidth=0.8)
     for curve in panel.curves:
@@ -73,7 +77,7 @@ def _panel(axes: Axes, panel: Panel, played: Played) -> None:
         axes.plot(x, mean, marker=marker, linestyle="--" if curve.dashed else "-", color=colour)
         if not np.all(np.isnan(mean)):
             labels.append((curve.label, x[-1], mean[~np.isnan(mean)][-1], colour))
-    scale = " (log scale)" if panel.log_y else ""
+    scale = " (log scale)" if panel.log_y or panel.linear_to else ""
     axes.set_title(f"{panel.shows}{scale}", color=LIGHT["grey"])
     axes.set_xlabel("step" if panel.over_time else played.study.axis)
     axes.margins(x=0.03)

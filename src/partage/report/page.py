@@ -9,7 +9,7 @@ import numpy as np
 from partage.report.judged import Judged, summary
 from partage.report.style import DARK, LIGHT, inline_svg
 from partage.report.words import estimate, measured, number, seconds
-from partage.studies import FAILS, HOLDS, Played
+from partage.studies import FAILS, HOLDS, STUDIES, Played, Table
 from partage.theory.audit import Section
 
 SIGNS = {HOLDS: "✓", FAILS: "✗"}
@@ -51,7 +51,7 @@ def page(
 ) -> str:
     """Return the whole page."""
     body = [
-        _head(judged, facts),
+        _head(judged, facts) if any(each.study.name in STUDIES for each in studies) else _own_head(judged, facts),
         claims_table(judged),
         *(_study(played, figure) for played, figure in zip(studies, drawn, strict=True)),
         audit_tables(audit) if audit else "",
@@ -71,6 +71,16 @@ several options while each shares only what she is willing to share. Here is wha
 whether it holds. <strong>{escape(summary(judged))}</strong></p>
 <p class="quiet">{facts.runs:,} runs of each game from seed {facts.seed}, in {seconds(facts.seconds)}. Values are
 means ± one standard error. A claim holds if it does so by two standard errors.</p>
+</header>"""
+
+
+def _own_head(judged: Sequence[Judged], facts: Facts) -> str:
+    """Return the head of a page without any study of the paper."""
+    return f"""<header>
+<h1>Learning together, sharing little: beyond the paper</h1>
+<p>What is claimed, what was measured, and whether it holds. <strong>{escape(summary(judged))}</strong></p>
+<p class="quiet">Up to {facts.runs:,} runs of each game from seed {facts.seed}, in {seconds(facts.seconds)}. Values
+are means ± one standard error. A claim holds if it does so by two standard errors.</p>
 </header>"""
 
 
@@ -113,6 +123,7 @@ def _table(kind: str, headings: Sequence[str], rows: Sequence[str]) -> str:
 def _study(played: Played, figure: Drawn) -> str:
     study = played.study
     title, name = escape(study.title(played)), study.name
+    tables = "".join(_shown(table) for table in study.tables(played))
     links = " · ".join(f'<a href="{escape(file)}">{escape(file.rpartition(".")[2])}</a>' for file in figure.files)
     return f"""<section id="{name}">
 <p class="quiet name">{name}: {escape(study.question)}</p>
@@ -124,13 +135,24 @@ def _study(played: Played, figure: Drawn) -> str:
 </figure>
 <p class="quiet">{escape(game_in_words(played))} Bands are two standard errors to either side.
 {seconds(played.seconds)} of play. {links}</p>
-<details><summary>All figures</summary><div class="scroll">{_figures(played)}</div></details>
+{tables}<details><summary>All figures</summary><div class="scroll">{_figures(played)}</div></details>
 </section>"""
+
+
+def _shown(table: Table) -> str:
+    """Return a table of a study."""
+    rows = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows]
+    shown = _table("figures", table.headings, rows)
+    return f'<h3>{escape(table.title)}</h3><div class="scroll">{shown}</div>\n'
 
 
 def game_in_words(played: Played) -> str:
     """Return the games of a study, in a few sentences."""
     study = played.study
+    runs = f"{played.runs:,} runs from seed {played.seed}"
+    if any(panel.rows for panel in study.panels):  # the rows name the games
+        return f"{study.sharing} At most {runs}; the table says how many of each."
+    runs = f"{max(result.runs for result in played.results.values()):,} runs from seed {played.seed}"
     first, game = played.result(played.first).game, played.result().game
     means = game.means
     if np.all(np.isnan(means)):
@@ -149,7 +171,7 @@ def game_in_words(played: Played) -> str:
     )
     return (
         f"The game: {arms}; {agents} agents; horizon {horizon}. {study.sharing} "
-        f"The rule: {', '.join(rules)}{balance}. {played.runs:,} runs from seed {played.seed}."
+        f"The rule: {', '.join(rules)}{balance}. {runs}."
     )
 
 
@@ -161,7 +183,7 @@ def _figures(played: Played) -> str:
     """Return every figure of merit at every place, as a table."""
     rows = []
     for line in played.study.lines:
-        for at in played.study.values:
+        for at in played.study.places(line):
             result = played.result(at, line.name)
             cells = [line.name, f"{at:,}"]
             for figure in COLUMNS:

@@ -71,10 +71,13 @@ def plain(value: float, _: object = None) -> str:
     return text.replace("-", "−")
 
 
-def set_scales(axes: Axes, log_x: bool, log_y: bool) -> None:
-    """Set scales."""
+def set_scales(axes: Axes, log_x: bool, log_y: bool, linear_to: float | None = None) -> None:
+    """Set scales; with `linear_to`, the vertical one is linear up to there and logarithmic beyond, on both sides."""
     axes.set_xscale("log" if log_x else "linear")
-    axes.set_yscale("log" if log_y else "linear")
+    if linear_to is None:
+        axes.set_yscale("log" if log_y else "linear")
+    else:
+        axes.set_yscale("symlog", linthresh=linear_to, linscale=0.5)
 
 
 def set_ticks(axes: Axes) -> None:

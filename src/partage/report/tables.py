@@ -20,10 +20,11 @@ def table(played: Played) -> pl.DataFrame:
 
     def row(line: str, at: int, step: int, figure: str, value: Estimate | None) -> None:
         mean, stderr = value or (None, None)
-        rows.append((study.name, line, at, step, figure, mean, stderr, played.runs, played.seed))
+        runs = played.result(at, line).runs
+        rows.append((study.name, line, at, step, figure, mean, stderr, runs, played.seed))
 
     for line in study.lines:
-        for at in study.values:
+        for at in study.places(line):
             result, alone = played.result(at, line.name), played.alone(at, line.name)
             for figure in FIGURES:
                 row(line.name, at, result.game.horizon, figure, getattr(result, figure))

@@ -12,6 +12,7 @@ from rich.text import Text
 from partage.report.judged import Judged, summary
 from partage.report.words import measured
 from partage.studies import FAILS, HOLDS, STUDIES
+from partage.studies.known import BEYOND
 
 COLOURS = {HOLDS: "green", FAILS: "bold red"}
 
@@ -64,8 +65,10 @@ def show_studies(console: Console) -> None:
     table.add_column("question", ratio=1)
     table.add_column("axis", no_wrap=True)
     table.add_column("claims", justify="right")
-    for study in STUDIES.values():
+    for study in [*STUDIES.values(), *(study for group in BEYOND.values() for study in group)]:
         ends = f"{study.values[0]:,}" + (f" to {study.values[-1]:,}" if len(study.values) > 1 else "")
         table.add_row(study.name, study.question, f"{ends} {study.axis}", str(len(study.claims)))
     console.print(table)
+    names = ", ".join(BEYOND)
+    console.print(f"Only played when named: {names} (with all that begins so).")
     console.print("Play them with: partage reproduce [STUDY ...]; a study of your own is a file: docs/studies.md.")

@@ -6,7 +6,7 @@ The names below are all that a study needs, one of Partage's own or a user's: se
 from partage.studies.known import STUDIES, find
 from partage.studies.played import Played, crossing, largest, quotient, ratio, smallest
 from partage.studies.pool import play_studies
-from partage.studies.study import FAILS, HOLDS, UNDECIDED, Claim, Curve, Line, Mark, Panel, Study
+from partage.studies.study import FAILS, HOLDS, UNDECIDED, Claim, Curve, Dots, Line, Mark, Panel, Study, Table
 
 __all__ = [
     "FAILS",
@@ -15,11 +15,13 @@ __all__ = [
     "UNDECIDED",
     "Claim",
     "Curve",
+    "Dots",
     "Line",
     "Mark",
     "Panel",
     "Played",
     "Study",
+    "Table",
     "crossing",
     "find",
     "largest",

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from partage.errors import FileError, InputError, PartageError
-from partage.studies import balance, balanced, imbalanced, order, over_time, profit, random
+from partage.studies import (
+    balance,
+    balanced,
+    frontier,
+    frontier_viability,
+    imbalanced,
+    order,
+    over_time,
+    profit,
+    random,
+)
 from partage.studies.study import Study
 
 _ALL = (
@@ -18,10 +28,13 @@ _ALL = (
     order.STUDY,
 )
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
+BEYOND: dict[str, Sequence[Study]] = {  # not in the paper, and only played when named
+    "frontier": (frontier.STUDY, frontier_viability.STUDY),
+}
 
 
 def find(names: Sequence[str]) -> list[Study]:
-    """Return the studies of these names or files; all of Partage's own where none is named.
+    """Return the studies of these names or files; those of the paper where none is named.
 
     >>> [study.name for study in find(["balanced", "profit"])]
     ['balanced', 'profit']
@@ -30,18 +43,20 @@ def find(names: Sequence[str]) -> list[Study]:
         return list(STUDIES.values())
     found: dict[str, Study] = {}
     for name in dict.fromkeys(names):
-        study = read_study(Path(name)) if name.endswith(".py") else _named(name)
-        if study.name in found:
-            raise InputError(f"Two studies have the name {study.name!r}; names must differ.")
-        found[study.name] = study
+        for study in [read_study(Path(name))] if name.endswith(".py") else _named(name):
+            if study.name in found:
+                raise InputError(f"Two studies have the name {study.name!r}; names must differ.")
+            found[study.name] = study
     return list(found.values())
 
 
-def _named(name: str) -> Study:
+def _named(name: str) -> Sequence[Study]:
+    if name in BEYOND:
+        return BEYOND[name]
     if name not in STUDIES:
-        known = ", ".join(STUDIES)
+        known = ", ".join((*STUDIES, *BEYOND))
         raise InputError(f"There is no study {name!r}; there are {known}, and files of your own (my_study.py).")
-    return STUDIES[name]
+    return [STUDIES[name]]
 
 
 def read_study(path: Path) -> Study:

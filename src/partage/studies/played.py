@@ -53,8 +53,12 @@ class Played:
         return self.result(at, line).folded.figures[:, FIGURES.index(figure)]
 
     def along(self, figure: str, line: str | None = None) -> list[Estimate]:
-        """Return a figure of merit at each place of the axis."""
-        return [Estimate.of(self.by_run(figure, at, line)) for at in self.study.values]
+        """Return a figure of merit at each place of the axis; nan where the line is not played."""
+        name = self._line(line)
+        return [
+            Estimate.of(self.by_run(figure, at, line)) if (name, at) in self.results else Estimate(float("nan"), None)
+            for at in self.study.values
+        ]
 
     def over_time(self, figure: str, line: str | None = None) -> list[Estimate]:
         """Return the overall regret, the average or that of 2-UCB alone, up to each checkpoint, at the last place."""

@@ -67,11 +67,12 @@ def play_studies(
     runs = count("The number of runs", runs)
     works: dict[str, _Work] = {}
 
-    def need(task: Task) -> str:
-        digest = task_digest(task)
-        if digest not in works:
-            works[digest] = _Work(task, digest, cut(task, runs))
-        return digest
+    def need(task: Task, most: int | None) -> str:
+        digest, many = task_digest(task), min(runs, most or runs)
+        name = f"{digest}-{many}"
+        if name not in works:
+            works[name] = _Work(task, digest, cut(task, many))
+        return name
 
     plans = [_plan(study, seed, need) for study in studies]
     for rule in {type(work.task.rule): work.task for work in works.values()}.values():
@@ -80,13 +81,14 @@ def play_studies(
     return [_played(study, plan, works, runs, seed) for study, plan in zip(studies, plans, strict=True)]
 
 
-def _plan(study: Study, seed: int, need: Callable[[Task], str]) -> Plan:
-    """Return the digests of the task, and of 2-UCB alone, for each line and place of a study."""
+def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> Plan:
+    """Return the work of the task, and of 2-UCB alone, for each line and place of a study."""
     plan = {}
     for line in study.lines:
-        for at in study.values:
-            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints)
-            plan[line.name, at] = need(task), need(alone_task(task, task.checkpoints))
+        for at in study.places(line):
+            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee)
+            alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
+            plan[line.name, at] = need(task, most), need(alone, most)
     return plan
 
 
@@ -123,7 +125,8 @@ def _played(study: Study, plan: Plan, works: dict[str, _Work], runs: int, seed: 
 
     def result(digest: str, alone: Estimate | None) -> Result:
         work, task = works[digest], works[digest].task
-        settings = task.game, task.rule, task.settlement, runs, task.seed
+        played = len(folded[digest].figures)
+        settings = task.game, task.rule, task.settlement, played, task.seed
         return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone)
 
     alones = {key: result(alone, None) for key, (_, alone) in plan.items()}

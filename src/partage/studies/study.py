@@ -37,13 +37,22 @@ class Line:
     game
         The game at each place of the study's axis, e.g. of so many agents.
     settlement
-        "paper", "none", or "default": the paper's where it is defined.
+        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's where it is defined.
+    fee
+        What the controller of an equal-share settlement takes on top, as a part of all compensations.
+    places
+        The places of the axis at which it is played; all by default.
+    most_runs
+        The most runs to play at a place, where a run takes long; None for as many as are asked for.
     """
 
     name: str
     rule: Rule
     game: Callable[[int], Game]
     settlement: str = "default"
+    fee: float = 0.0
+    places: Sequence[int] | None = None
+    most_runs: Callable[[int], int | None] = lambda at: None
 
 
 class Curve(NamedTuple):
@@ -69,9 +78,29 @@ class Mark(NamedTuple):
     stderr: float | None = None
 
 
+class Dots(NamedTuple):
+    """One kind of dot of a panel of rows: an estimate for each row, or None where there is none."""
+
+    label: str
+    colour: str
+    estimates: Sequence[Estimate | None]
+
+
+class Table(NamedTuple):
+    """A table to stand under a figure, in words."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes: its curves, what stands on the vertical axis, and whether axes are logarithmic."""
+    """One set of axes: its curves, what stands on the vertical axis, and whether axes are logarithmic.
+
+    With `rows`, one for each place of the axis, it has `dots` in these rows in place of curves. With `linear_to`, the
+    vertical axis is linear up to there, on both sides of 0, and logarithmic beyond.
+    """
 
     curves: Sequence[Curve]
     shows: str = "regret"
@@ -79,6 +108,9 @@ class Panel:
     log_y: bool = True
     over_time: bool = False
     marks: "Callable[[Played], Sequence[Mark]]" = lambda played: ()
+    rows: Sequence[str] = ()
+    dots: "Callable[[Played], Sequence[Dots]]" = lambda played: ()
+    linear_to: float | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +204,8 @@ class Study:
         What the axis counts.
     checkpoints
         Steps at which the regret over time is kept.
+    tables
+        Tables to show under the figure.
     """
 
     name: str
@@ -185,6 +219,11 @@ class Study:
     claims: Sequence[Claim] = ()
     axis: str = "agents"
     checkpoints: Sequence[int] = ()
+    tables: "Callable[[Played], Sequence[Table]]" = lambda played: ()
+
+    def places(self, line: Line) -> Sequence[int]:
+        """Return the places of the axis at which a line is played."""
+        return self.values if line.places is None else line.places
 
     def __post_init__(self) -> None:
         where = f"The study {self.name!r}"
@@ -196,6 +235,9 @@ class Study:
         names = [line.name for line in self.lines]
         if not names or len(set(names)) != len(names):
             raise InputError(f"{where} has the lines {names}; it needs at least one, and names must differ.")
+        for line in self.lines:
+            if not set(self.places(line)) <= set(values):
+                raise InputError(f"{where} plays the line {line.name!r} at {line.places}; its axis has {values}.")
         for curve in (curve for panel in self.panels for curve in panel.curves):
             if curve.figure not in (*FIGURES, TWO_UCB):
                 allowed = ", ".join((*FIGURES, TWO_UCB))

@@ -1,0 +1,45 @@
+"""Drawing a panel of rows: a dot for each estimate, named below."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from partage.report.style import LIGHT, set_ticks
+from partage.studies import Panel, Played
+
+BAND = 2  # standard errors to either side
+WIDE = 6  # inches
+
+
+def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
+    """Draw one row of dots for each place, from the top down, on a logarithmic axis."""
+    axes.set_xscale("log")
+    heights = np.arange(len(panel.rows))[::-1]
+    for kind in panel.dots(played):
+        colour = LIGHT[kind.colour]
+        shown = [(at, each) for at, each in zip(heights, kind.estimates, strict=True) if each is not None]
+        if not shown:
+            continue
+        means = [each.mean for _, each in shown]
+        reach = [min(BAND * (each.stderr or 0), 0.95 * each.mean) for _, each in shown]
+        axes.errorbar(
+            means, [at for at, _ in shown], xerr=reach, fmt="o", color=colour, markersize=6, label=kind.label
+        )
+    axes.axvline(1, color=LIGHT["ink"], linewidth=1, linestyle=":")
+    axes.set_yticks(heights, panel.rows)
+    axes.set_ylim(-0.6, len(panel.rows) - 0.4)
+    axes.set_title(f"{panel.shows}\n(log scale; dotted: the limit)", color=LIGHT["grey"], x=0, loc="left")
+    ticks = axes.get_yticks(), [label.get_text() for label in axes.get_yticklabels()]
+    set_ticks(axes)
+    axes.set_yticks(*ticks)
+    axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    wide = figure.get_figwidth() > WIDE
+    figure.legend(
+        loc="outside lower left",
+        ncols=7 if wide else 3,
+        frameon=False,
+        fontsize=8.5,
+        handletextpad=0.1,
+        columnspacing=1.0,
+    )

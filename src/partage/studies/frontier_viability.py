@@ -1,0 +1,224 @@
+"""With how many agents is each settlement viable? Everyone is charged her ceiling: the most that she may pay.
+
+The profit is then what ceilings leave after compensations. Where its mean is at least 0, the controller breaks even
+by charging everyone the same part of her ceiling.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from partage.engine.reference import Rule
+from partage.figures.result import Estimate
+from partage.rules import BalancedETC, BalancedGLR
+from partage.sharing import Sharing
+from partage.studies.paper import on_the_arms
+from partage.studies.played import Played, crossing, quotient
+from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
+
+NO_LIMIT = 1e9  # a fee so high that everyone pays her ceiling
+FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
+MANY = (30, 100, 1000, 10_000)
+RUNS = 40  # at most: bounding from the record what 2-UCB alone would cost takes a tenth of a second or more
+ETC, GLR, PAPER = "Balanced-ETC", "Balanced-GLR", "paper, Balanced-ETC"
+
+
+class Case(NamedTuple):
+    """A settlement of a rule: what it is to reach, the colour, and the most runs."""
+
+    settlement: str
+    rule_name: str
+    rule: Rule
+    goal: int
+    colour: str
+    dashed: bool
+
+    @property
+    def name(self) -> str:
+        """The line's name."""
+        return f"{self.settlement}, {self.rule_name}"
+
+
+CASES = (
+    Case("equal-share", ETC, BalancedETC(), 7, "orange", False),
+    Case("equal-share", GLR, BalancedGLR(), 3, "blue", False),
+    Case("equal-share-expected", ETC, BalancedETC(), 5, "orange", True),
+    Case("equal-share-expected", GLR, BalancedGLR(), 2, "blue", True),
+)
+
+
+def rationality(played: Played, at: int, name: str) -> Estimate:
+    """Return the highest mean incentive regret, as a multiple of 2-UCB alone, if charges just pay compensations.
+
+    Everyone is then charged the same part of her ceiling, so the mean charge is less by the mean profit over M.
+    """
+    result = played.result(at, name)
+    worst = result.incentive_regret(result.worst_agent)
+    profit = result.controller_profit
+    assert profit is not None
+    charged = Estimate(worst.mean - profit.mean / result.game.agents, worst.stderr)
+    return quotient(charged, played.alone(at, name).overall_regret)
+
+
+def break_even(places: Sequence[int], profits: Iterable[Estimate], rational: Iterable[Estimate]) -> int | None:
+    """Return the fewest agents from which the mean profit is at least 0, and rationality at most 1; None if none.
+
+    Both by two standard errors, there and at every place after it.
+
+    >>> break_even([2, 3, 4], [Estimate(-5, 1), Estimate(1, 1), Estimate(9, 1)], 3 * [Estimate(0.5, 0.1)])
+    4
+    """
+    found = None
+    for place, profit, worst in zip(places, profits, rational, strict=True):
+        good = profit.mean >= 2 * (profit.stderr or 0) and worst.mean + 2 * (worst.stderr or 0) <= 1
+        found = (place if found is None else found) if good else None
+    return found
+
+
+def _few(played: Played) -> list[int]:
+    return [place for place in played.study.values if place <= FEW[-1]]
+
+
+def measured(played: Played, name: str) -> int | None:
+    """Return with how many agents a settlement breaks even."""
+    places = _few(played)
+    profits = [Estimate.of(played.by_run("controller_profit", at, name)) for at in places]
+    return break_even(places, profits, [rationality(played, at, name) for at in places])
+
+
+def viable(played: Played, at: int, name: str) -> float:
+    """Return the fraction of runs in which ceilings pay for compensations."""
+    return float(np.mean(played.by_run("controller_profit", at, name) >= 0))
+
+
+def everywhere(played: Played, name: str) -> int | None:
+    """Return the fewest agents from which that is so in at least 99 % of runs."""
+    found = None
+    for at in _few(played):
+        found = (at if found is None else found) if viable(played, at, name) >= 0.99 else None
+    return found
+
+
+def goals(played: Played) -> Table:
+    """What was to be reached, and what was measured."""
+    rows = []
+    for case in CASES:
+        found, surely = measured(played, case.name), everywhere(played, case.name)
+        profit = Estimate.of(played.by_run("controller_profit", case.goal, case.name))
+        rows.append(
+            [
+                case.name,
+                "3,566",
+                f"at most {case.goal}",
+                f"more than {FEW[-1]}" if found is None else str(found),
+                "reached" if found is not None and found <= case.goal else "missed",
+                f"{profit.mean:,.0f} ± {profit.stderr or 0:,.0f}",
+                f"{viable(played, case.goal, case.name):.0%}",
+                f"more than {FEW[-1]}" if surely is None else str(surely),
+            ]
+        )
+    headings = (
+        "agents to break even with IR",
+        "the paper's",
+        "goal",
+        "measured",
+        "",
+        "margin at the goal",
+        "runs viable there",
+        "viable in 99 % of runs from",
+    )
+    return Table("Goals: how few agents are enough", headings, rows)
+
+
+def _claims(case: Case) -> tuple[Claim, Claim]:
+    agents = f"{case.goal} agents"
+    return (
+        Claim(
+            f"{case.name}: {agents} break even",
+            f"ceilings less compensations, {agents}",
+            lambda played: Estimate.of(played.by_run("controller_profit", case.goal, case.name)),
+            at_least=0,
+        ),
+        Claim(
+            f"{case.name}: {agents} all do better than alone",
+            "highest mean incentive regret, if charges just pay compensations, as a part of 2-UCB alone",
+            lambda played: rationality(played, case.goal, case.name),
+            at_most=1,
+            percent=True,
+        ),
+    )
+
+
+def marks(played: Played) -> list[Mark]:
+    """Where each becomes viable."""
+    paper = crossing(played, "controller_profit", PAPER).mean
+    few = []
+    for case in CASES:
+        found = measured(played, case.name)
+        if found is not None:
+            few.append(Mark(found, f"{found}: {case.name}", case.colour))
+    return [*sorted(few, key=lambda mark: mark.at), Mark(paper, f"{paper:,.0f}: paper's", "ink")]
+
+
+def title(played: Played) -> str:
+    """The finding."""
+    paper = crossing(played, "controller_profit", PAPER).mean
+    few, fewer = (measured(played, case.name) for case in CASES[:2])
+    return f"From {paper:,.0f} agents to break even down to {few or '?'}, and to {fewer or '?'} with Balanced-GLR"
+
+
+def text(played: Played) -> str:
+    """What the figure shows."""
+    found = {case.name: measured(played, case.name) for case in CASES}
+    each = "; ".join(f"{name}: {at or f'more than {FEW[-1]}'}" for name, at in found.items())
+    glr = CASES[1]
+    return (
+        "The curves are what the controller would keep if everyone paid her ceiling, what 2-UCB alone would at "
+        f"least have cost her; below 0 the settlement is not viable. Agents to break even, with nobody worse off "
+        f"than alone: {each}. With {glr.goal} agents, equal-share with Balanced-GLR pays for itself in "
+        f"{viable(played, glr.goal, glr.name):.0%} of runs. A controller who asks for no "
+        "fee keeps nothing where it is viable: what is charged is what is paid out."
+    )
+
+
+STUDY = Study(
+    name="frontier-viability",
+    question="With how many agents does the controller break even?",
+    values=FEW + MANY,
+    lines=(
+        Line(PAPER, BalancedETC(), on_the_arms(Sharing.dealt), "paper", most_runs=lambda at: RUNS),
+        *(
+            Line(
+                case.name, case.rule, on_the_arms(Sharing.dealt), case.settlement, NO_LIMIT, most_runs=lambda at: RUNS
+            )
+            for case in CASES
+        ),
+    ),
+    sharing="Arms are dealt out: arm i to agent i mod M, and with more agents than arms agent m shares arm m mod 10.",
+    panels=(
+        Panel(
+            curves=(
+                Curve("controller_profit", "paper", "ink", PAPER),
+                *(
+                    Curve(
+                        "controller_profit",
+                        f"{'expected' if case.dashed else 'equal-share'},\n{case.rule_name}",
+                        case.colour,
+                        case.name,
+                        case.dashed,
+                    )
+                    for case in CASES
+                ),
+            ),
+            shows="ceilings less compensations",
+            log_y=False,
+            linear_to=100,
+            marks=marks,
+        ),
+    ),
+    title=title,
+    text=text,
+    claims=tuple(claim for case in CASES for claim in _claims(case)),
+    tables=lambda played: (goals(played),),
+)
