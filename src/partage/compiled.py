@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from numba import config, njit
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "settle", "figures", "theory")
+_KEPT = 7 * 24 * 3600  # seconds
 
 
 def _digest() -> str:
@@ -40,7 +42,8 @@ def _folder() -> Path:
         try:
             if not folder.exists():
                 for old in home.glob("compiled-*"):
-                    shutil.rmtree(old, ignore_errors=True)
+                    if time.time() - old.stat().st_mtime > _KEPT:  # others may be in use, by another state
+                        shutil.rmtree(old, ignore_errors=True)
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
