@@ -1,0 +1,185 @@
+"""Does it pay for everyone to take part? Equal-share settlements on random games, against 2-UCB alone.
+
+    python -m bench.individual_rationality
+
+For each game the agent with the highest mean incentive regret is compared with 2-UCB alone. IR *fails* where she is
+above it by more than two standard errors of the difference. The worst of many agents over few runs looks worse than
+she is, so failures are played again, with another seed and more runs, for that agent alone.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from partage import BalancedETC, BalancedGLR, Game, Sharing, TwoUCB, bernoulli, play
+
+RULES = (BalancedETC(), BalancedGLR())
+SETTLEMENTS = ("equal-share", "equal-share-expected")
+PATTERNS = ("dealt", "round-robin", "random", "neighbours", "scarce-best")
+AGAIN = 5  # times the runs, where IR fails at first
+
+
+class Case(NamedTuple):
+    """One rule and settlement on one game: her mean incentive regret and 2-UCB's, with standard errors."""
+
+    game: int
+    pattern: str
+    agents: int
+    arms: int
+    horizon: int
+    rule: str
+    settlement: str
+    incentive: float
+    incentive_stderr: float
+    alone: float
+    alone_stderr: float
+    bare: float  # the highest mean regret before any payment
+    finished: float
+    viable: float
+    profit: float
+
+    @property
+    def excess(self):
+        """By how many standard errors she is above 2-UCB alone."""
+        gap, spread = self.incentive - self.alone, math.hypot(self.incentive_stderr, self.alone_stderr)
+        return gap / spread if spread > 0 else math.copysign(math.inf, gap) if gap else 0.0
+
+    @property
+    def verdict(self):
+        if self.incentive <= self.alone:
+            return "holds"
+        return "fails" if self.excess > 2 else "undecided"
+
+
+def random_game(generator):
+    """Draw arms, sharing and horizon; every arm is shared."""
+    arms = int(generator.integers(2, 11))
+    agents = round(math.exp(generator.uniform(math.log(2), math.log(200))))
+    horizon = round(10 ** generator.uniform(3, 6))
+    means = generator.random(arms)
+    pattern = str(generator.choice(PATTERNS))
+    if agents < arms and pattern != "dealt":
+        pattern = "neighbours"
+    if pattern == "dealt":  # each arm to one agent, and to others with one chance in N
+        rows = [set(np.flatnonzero(generator.random(arms) < 1 / arms).tolist()) for _ in range(agents)]
+        for arm in range(arms):
+            rows[int(generator.integers(agents))].add(arm)
+        sharing = Sharing.lists(rows, arms)
+    elif pattern == "random":
+        sharing = Sharing.random(agents, arms)
+    elif pattern == "neighbours":
+        sharing = Sharing.neighbours(agents, arms, int(generator.integers(max(1, arms - agents + 1), arms + 1)))
+    elif pattern == "scarce-best":
+        sharing = Sharing.scarce_best(agents, arms, np.argsort(-means)[:2].tolist())
+    else:
+        sharing = Sharing.round_robin(agents, arms)
+    return pattern, Game(bernoulli(means), sharing, horizon)
+
+
+def measure(number, runs, seed):
+    """Return a case for each rule and settlement on one game, and where IR fails the case played again."""
+    pattern, game = random_game(np.random.default_rng([seed, number]))
+    alone, cases = {}, []
+
+    def against(rule, settlement, runs, seed, agent=None):
+        if (runs, seed) not in alone:
+            # seeds of their own: paired runs would need their covariance
+            alone[runs, seed] = play(
+                game.alone(), TwoUCB(), 4 * runs, seed + 10**6, "none", False, jobs=1
+            ).overall_regret
+        result = play(game, rule, runs, seed, settlement, baseline=False, jobs=1)
+        worst = result.worst_agent if agent is None else agent
+        bare = result.individual_regret(int(np.argmax(result.folded.regret))).mean
+        case = Case(
+            number, pattern, game.agents, len(game.arms), game.horizon, rule.name, settlement,
+            *result.incentive_regret(worst), *alone[runs, seed], bare,
+            result.finished, result.viable, result.controller_profit.mean,
+        )  # fmt: skip
+        return worst, case
+
+    for rule in RULES:
+        for settlement in SETTLEMENTS:
+            worst, case = against(rule, settlement, runs, 2 * number)
+            again = case.verdict == "fails"
+            cases.append((case, against(rule, settlement, AGAIN * runs, 2 * number + 1, worst)[1] if again else None))
+    return cases
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", help="write every case as a line of JSON to this file")
+    asked = parser.parse_args()
+    started, done = time.perf_counter(), {}
+    with (
+        open(asked.out or os.devnull, "w", encoding="utf-8") as out,
+        ProcessPoolExecutor(2, get_context("spawn")) as pool,
+    ):
+        waiting = [pool.submit(measure, number, asked.runs, asked.seed) for number in range(asked.games)]
+        for finished in as_completed(waiting):
+            cases = finished.result()
+            done[cases[0][0].game] = cases
+            for first, again in cases:
+                out.write(json.dumps([first._asdict(), again and again._asdict()]) + "\n")
+            out.flush()
+            print(f"\r{len(done)} games, {time.perf_counter() - started:.0f} s", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    report([case for number in sorted(done) for case in done[number]])
+
+
+def report(cases):
+    """Print counts by rule and settlement, and every failure."""
+    console = Console(width=None if Console().is_terminal else 170)
+    counts = Table(title="Is everyone at least as well off as with 2-UCB alone? Games by verdict")
+    columns = ("rule", "settlement", "games", "holds", "undecided", "fails", "fails again")
+    for column in (*columns, "finished", "viable", "profit >= 0", "bare regret above 2-UCB"):
+        counts.add_column(column, justify="right")
+    for rule, settlement in dict.fromkeys((first.rule, first.settlement) for first, _ in cases):
+        some = [(first, again) for first, again in cases if (first.rule, first.settlement) == (rule, settlement)]
+        verdicts = Counter(first.verdict for first, _ in some)
+        counts.add_row(
+            rule,
+            settlement,
+            str(len(some)),
+            *(str(verdicts[name]) for name in ("holds", "undecided", "fails")),
+            str(sum(again is not None and again.verdict == "fails" for _, again in some)),
+            str(sum(first.finished == 1 for first, _ in some)),
+            str(sum(first.viable == 1 for first, _ in some)),
+            str(sum(first.profit >= -1e-9 * first.alone for first, _ in some)),
+            str(sum(first.bare > first.alone for first, _ in some)),
+        )
+    console.print(counts)
+
+    failures = Table(title=f"Where it fails at first, and again with {AGAIN} times the runs")
+    columns = ("game", "sharing", "M", "N", "T", "rule", "settlement", "incentive regret", "2-UCB alone", "bare")
+    for column in (*columns, "finished", "viable", "again", "2-UCB again", "verdict"):
+        failures.add_column(column, justify="right")
+    for first, again in cases:
+        if again is not None:
+            failures.add_row(
+                str(first.game), first.pattern, str(first.agents), str(first.arms), f"{first.horizon:,}",
+                first.rule.removeprefix("balanced-"), first.settlement.removeprefix("equal-share") or "upper end",
+                f"{first.incentive:.1f} ± {first.incentive_stderr:.1f}",
+                f"{first.alone:.1f} ± {first.alone_stderr:.1f}",
+                f"{first.bare:.1f}", f"{first.finished:.2f}", f"{first.viable:.2f}",
+                f"{again.incentive:.1f} ± {again.incentive_stderr:.1f}",
+                f"{again.alone:.1f} ± {again.alone_stderr:.1f}", again.verdict,
+            )  # fmt: skip
+    console.print(failures)
+
+
+if __name__ == "__main__":
+    main()
