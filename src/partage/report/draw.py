@@ -104,7 +104,9 @@ def _series(panel: Panel, curve: Curve, played: Played) -> tuple[Floats, Floats,
     estimates = along(curve.figure, curve.line)
     x = played.study.checkpoints if panel.over_time else played.study.values
     means = np.array([estimate.mean for estimate in estimates], dtype=np.float64)
-    return np.array(x, dtype=np.float64), means, np.array([estimate.stderr or 0.0 for estimate in estimates])
+    stderrs = np.array([estimate.stderr or 0.0 for estimate in estimates])
+    there = ~np.isnan(means)  # a line need not be played at every place
+    return np.array(x, dtype=np.float64)[there], means[there], stderrs[there]
 
 
 def _marks(axes: Axes, panel: Panel, played: Played) -> None:

@@ -8,6 +8,12 @@ from partage.studies import Panel, Played
 
 BAND = 2  # standard errors to either side
 WIDE = 6  # inches
+SHAPES = {  # marker, size, whether it is filled, and what it lies above
+    "dot": ("o", 6, True, 4),
+    "ring": ("o", 11, False, 3),
+    "square": ("s", 9, False, 3),
+    "diamond": ("D", 5, True, 3),
+}
 
 
 def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
@@ -21,8 +27,17 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
             continue
         means = [each.mean for _, each in shown]
         reach = [min(BAND * (each.stderr or 0), 0.95 * each.mean) for _, each in shown]
+        marker, size, filled, height = SHAPES[kind.shape]
         axes.errorbar(
-            means, [at for at, _ in shown], xerr=reach, fmt="o", color=colour, markersize=6, label=kind.label
+            means,
+            [at for at, _ in shown],
+            xerr=reach,
+            fmt=marker,
+            color=colour,
+            markersize=size,
+            markerfacecolor=colour if filled else "none",
+            label=kind.label,
+            zorder=height,
         )
     axes.axvline(1, color=LIGHT["ink"], linewidth=1, linestyle=":")
     axes.set_yticks(heights, panel.rows)

@@ -141,7 +141,13 @@ def _study(played: Played, figure: Drawn) -> str:
 
 def _shown(table: Table) -> str:
     """Return a table of a study."""
-    rows = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows]
+    across = len(table.headings)
+    rows = [
+        f'<tr class="group"><th colspan="{across}">{escape(row[0])}</th></tr>'
+        if len(row) == 1
+        else "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in table.rows
+    ]
     shown = _table("figures", table.headings, rows)
     return f'<h3>{escape(table.title)}</h3><div class="scroll">{shown}</div>\n'
 

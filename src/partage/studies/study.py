@@ -79,15 +79,19 @@ class Mark(NamedTuple):
 
 
 class Dots(NamedTuple):
-    """One kind of dot of a panel of rows: an estimate for each row, or None where there is none."""
+    """One kind of dot of a panel of rows: an estimate for each row, or None where there is none.
+
+    `shape` is one of "dot", "ring", "square" and "diamond".
+    """
 
     label: str
     colour: str
     estimates: Sequence[Estimate | None]
+    shape: str = "dot"
 
 
 class Table(NamedTuple):
-    """A table to stand under a figure, in words."""
+    """A table to stand under a figure, in words. A row of a single cell is the heading of those that follow."""
 
     title: str
     headings: Sequence[str]
