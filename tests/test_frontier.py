@@ -91,7 +91,7 @@ def played():
     few = replace(
         viability,
         values=(2, 3, 4, 5, 7, 10, 12),
-        lines=[short(line, most_runs=lambda at: 3) for line in viability.lines],
+        lines=[short(line, places=None, most_runs=lambda at: 3) for line in viability.lines],
     )
     with workers(jobs=2) as spread:
         return play_studies([rules, few], spread, runs=4)
