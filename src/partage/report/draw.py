@@ -110,7 +110,7 @@ def _series(panel: Panel, curve: Curve, played: Played) -> tuple[Floats, Floats,
 
 
 def _marks(axes: Axes, panel: Panel, played: Played) -> None:
-    """Mark places on the horizontal axis: a line each, labels to the right of it at the bottom."""
+    """Mark places on the horizontal axis: a line each, labels to the right of it, at the bottom or on top."""
     marks = [mark for mark in panel.marks(played) if not np.isnan(mark.at)]
     for place, mark in enumerate(reversed(marks)):
         colour = LIGHT[mark.colour]
@@ -119,7 +119,7 @@ def _marks(axes: Axes, panel: Panel, played: Played) -> None:
             axes.errorbar(mark.at, 0, xerr=BAND * mark.stderr, fmt="o", color=colour, markersize=8, zorder=3)
         axes.annotate(
             mark.label,
-            (mark.at, 0.05 + 0.08 * place),
+            (mark.at, 0.96 - 0.07 * marks.index(mark) if mark.on_top else 0.05 + 0.08 * place),
             xycoords=("data", "axes fraction"),
             xytext=(8, 0),
             textcoords="offset points",

@@ -36,6 +36,7 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
             color=colour,
             markersize=size,
             markerfacecolor=colour if filled else "none",
+            elinewidth=None if filled else 0,
             label=kind.label,
             zorder=height,
         )

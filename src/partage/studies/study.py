@@ -70,12 +70,13 @@ class Curve(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place on the horizontal axis to mark, with its uncertainty to either side."""
+    """A place on the horizontal axis to mark, with its uncertainty to either side, and its label below or on top."""
 
     at: float
     label: str
     colour: str = "ink"
     stderr: float | None = None
+    on_top: bool = False
 
 
 class Dots(NamedTuple):
