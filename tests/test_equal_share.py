@@ -101,6 +101,11 @@ def test_the_ends_of_a_mean(n, mean, level, side):
         assert n * divergence(mean, end) >= level - 1e-6
 
 
+def test_a_mean_next_to_nothing_is_as_good_as_nothing():
+    for least in (5e-324, 1e-308, 1e-300):
+        assert gap_end(1, 0.0, 1, least, 1.0, 1.0) == pytest.approx(gap_end(1, 0.0, 1, 0.0, 1.0, 1.0))
+
+
 def test_a_record_of_ones_and_zeros_by_hand():
     """n kl(1, x) = -n log x and m kl(0, y) = -m log(1 - y): for n = m the level is spent evenly."""
     assert gap_end(10, 1.0, 10, 0.0, 4.0, -1.0) == pytest.approx(2 * math.exp(-0.2) - 1)

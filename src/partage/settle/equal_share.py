@@ -34,8 +34,8 @@ def _tilted(mean, tilt):
     if abs(tilt) < 1e-12:
         return mean
     root = math.sqrt((1.0 - tilt) ** 2 + 4.0 * tilt * mean)
-    if tilt < 1.0:  # the same root, in the form that does not cancel
-        return min(1.0, max(0.0, 2.0 * mean / ((1.0 - tilt) + root)))
+    if tilt < 1.0:  # the same root, in the form that does not cancel; 0 only where the mean is, though it underflow
+        return min(1.0, max(min(mean, 1e-300), 2.0 * mean / ((1.0 - tilt) + root)))
     return min(1.0, max(0.0, (tilt - 1.0 + root) / (2.0 * tilt)))
 
 
