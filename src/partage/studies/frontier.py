@@ -313,7 +313,7 @@ STUDY = Study(
     panels=(
         Panel(
             curves=(),
-            shows="overall regret, as a multiple of the Lai-Robbins limit",
+            shows="overall regret / Lai-Robbins limit",
             rows=tuple(ROWS),
             dots=dots,
         ),
