@@ -23,9 +23,8 @@ _KEPT = 7 * 24 * 3600  # seconds
 def _digest() -> str:
     """Return a digest of every source file that compiled code may come from."""
     digest = hashlib.sha256()
-    for source in sorted(
-        [_PACKAGE / "arms.py", *(file for room in _ROOMS for file in (_PACKAGE / room).glob("*.py"))]
-    ):
+    rooms = [source for room in _ROOMS for source in (_PACKAGE / room).glob("*.py")]
+    for source in sorted([_PACKAGE / "arms.py", _PACKAGE / "evidence.py", *rooms]):
         digest.update(str(source.relative_to(_PACKAGE)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
