@@ -68,6 +68,7 @@ GAMES: Sequence[Setting] = (
     Setting("imbalanced, M = 100, T = 1e5", Game(ARMS, Sharing.scarce_best(100, 10), SHORT), True),
     Setting("neighbours-2, M = 20, T = 1e5", over_time.game(20), True),
     Setting("random, M = 100, T = 1e5", Game(random.ARMS, Sharing.random(100, 10), SHORT), True),
+    Setting("random, M = 100", random.game(100)),
 )
 PLACES = {setting.name: place for place, setting in enumerate(GAMES, 1)}
 
