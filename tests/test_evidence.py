@@ -74,6 +74,11 @@ def test_apart_is_the_likelihood_ratio_of_two_means_against_one(n, m, p, r):
     assert apart(n, n * p, m, m * r) == pytest.approx(apart(m, m * r, n, n * p), abs=1e-9)
 
 
+def test_means_that_differ_by_rounding_alone_are_not_apart():
+    assert apart(1, 1.0, 1, 0.9999999999999999) == 0.0
+    assert apart(3, 0.0, 2, 0.0) == 0.0
+
+
 def test_the_best_mean_is_rarely_left_at_any_time():
     """Ville: over all times together, evidence against the true means passes log(1 / d) with chance at most d."""
     generator = np.random.default_rng(0)

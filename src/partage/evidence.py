@@ -51,6 +51,8 @@ def mixture_loss(count, total):
 def apart(count, total, other_count, other_total):
     """Return n kl(mean, q) + n' kl(mean', q), q the pooled mean: how strongly two records tell two means apart."""
     pooled = (total + other_total) / (count + other_count)
+    if pooled <= 0.0 or pooled >= 1.0:  # both means are that, but for rounding
+        return 0.0
     return count * kl(total / count, pooled) + other_count * kl(other_total / other_count, pooled)
 
 
