@@ -12,8 +12,10 @@ arm satisfies n kl(mean, x) <= log(1 / d) + loss, and the true means x, y of a p
     n kl(mean, x) + n' kl(mean', y) <= log(1 / d) + loss + loss'
 
 With d = 1 / ((N - 1) T) the latter holds for the best arm and every other at once, but for probability 1/T; where one
-arm is left, that is how its gaps are bounded, which is tighter than bounding each mean. Where more are left, each
-mean is bounded with d = 1 / (2 N T), and the settlement is unfinished: regret on the arms left is not covered.
+arm is left, that is how its gaps are bounded from above, which is tighter than bounding each mean. From below, which
+matters to the ceiling alone, a mixture over the half with a larger gap does (its prior mass is at most 1/2), which
+takes log 2 off, as in Balanced-GLR, for another 1/T. Where more arms are left, each mean is bounded with
+d = 1 / (2 N T), and the settlement is unfinished: regret on the arms left is not covered.
 """
 
 import math
@@ -21,10 +23,11 @@ import math
 import numpy as np
 
 from partage.compiled import compiled
-from partage.engine.tape import bernoulli_word
+from partage.engine.tape import bernoulli_sum
 from partage.evidence import kl, mixture_loss
 
 TRIALS, PLAYS = 32, 512  # plays of 2-UCB alone: to choose an end of each gap, and to measure
+_BLOCKS = 10  # pulls of an arm go in blocks of n / 2^10
 LONGEST = 10**6  # steps of such a play; regret never falls with pulls, so a cut play bounds from below
 
 
@@ -104,12 +107,14 @@ def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
 
     if left == 1:
         spend = math.log(arms - 1.0) + math.log(horizon) if arms > 1 else 0.0
-        spend += mixture_loss(counts[leader], sums[leader])
+        spend_below = math.log((math.exp(spend) + 1.0) / 2.0)  # one-sided, as in Balanced-GLR
+        loss = mixture_loss(counts[leader], sums[leader])
         for arm in range(arms):
             if public[arm] and not active[arm]:
-                mean, level = sums[arm] / counts[arm], spend + mixture_loss(counts[arm], sums[arm])
-                upper[arm] = min(1.0, gap_end(counts[leader], leader_mean, counts[arm], mean, level, 1.0))
-                lower[arm] = max(0.0, gap_end(counts[leader], leader_mean, counts[arm], mean, level, -1.0))
+                mean, losses = sums[arm] / counts[arm], loss + mixture_loss(counts[arm], sums[arm])
+                n, m = counts[leader], counts[arm]
+                upper[arm] = min(1.0, gap_end(n, leader_mean, m, mean, spend + losses, 1.0))
+                lower[arm] = max(0.0, gap_end(n, leader_mean, m, mean, spend_below + losses, -1.0))
         return leader_mean
 
     spend = math.log(2.0 * arms) + math.log(horizon)
@@ -129,17 +134,19 @@ def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
 
 
 @compiled
-def _play_alone(play, best, gaps, two_log, steps, pulls):
+def _play_alone(play, best, gaps, two_log, steps, pulls, unsure):
     """Count the pulls of each arm in one play of 2-UCB, where the best arm always pays its mean.
 
     Between two pulls of other arms the best arm is pulled until its index, best + sqrt(two_log / n), is below theirs:
-    one formula. Arms without a gap are left out: they cost nothing.
+    one formula. Arms without a gap are left out: they cost nothing. An arm that was pulled n times is pulled in
+    blocks of n / 1,024; `unsure` becomes how many of its last one 2-UCB may not have made.
     """
     arms = len(gaps)
     index, sums = np.full(arms, -math.inf), np.zeros(arms)
-    word = np.zeros(arms, np.uint64)
+    word, group_of = np.zeros(arms, np.uint64), np.full(arms, -1)
+    k0, k1 = np.uint64(0), np.uint64(play)
     for arm in range(arms):
-        pulls[arm] = 0
+        pulls[arm], unsure[arm] = 0, 0
         if gaps[arm] > 0.0:
             index[arm] = math.inf
     of_best, step = 1, 1
@@ -161,12 +168,11 @@ def _play_alone(play, best, gaps, two_log, steps, pulls):
         bar = max(second, best + math.sqrt(two_log / of_best))
         mean = max(0.0, best - gaps[arm])
         while step < steps:
-            entry = pulls[arm]
-            if entry & 63 == 0:
-                word[arm] = bernoulli_word(np.uint64(0), np.uint64(play), mean, entry >> 6, arm, 0)
-            sums[arm] += np.float64((word[arm] >> np.uint64(entry & 63)) & np.uint64(1))
-            pulls[arm] += 1
-            step += 1
+            block = min(max(1, pulls[arm] >> _BLOCKS), steps - step)
+            sums[arm] += bernoulli_sum(k0, k1, mean, arm, pulls[arm], block, 0, word, group_of)
+            pulls[arm] += block
+            step += block
+            unsure[arm] = block - 1
             index[arm] = sums[arm] / pulls[arm] + math.sqrt(two_log / pulls[arm])
             if index[arm] < bar:
                 break
@@ -181,25 +187,25 @@ def ceiling(best, lower, upper, two_log, steps):
     """
     arms = len(lower)
     steps = min(steps, LONGEST)
-    pulls = np.zeros(arms, np.int64)
+    pulls, unsure = np.zeros(arms, np.int64), np.zeros(arms, np.int64)
     excess = np.zeros(arms)  # what the upper end costs more than the lower
     for play in range(TRIALS):
-        _play_alone(PLAYS + play, best, lower, two_log, steps, pulls)
+        _play_alone(PLAYS + play, best, lower, two_log, steps, pulls, unsure)
         for arm in range(arms):
-            excess[arm] -= lower[arm] * pulls[arm]
-        _play_alone(PLAYS + play, best, upper, two_log, steps, pulls)
+            excess[arm] -= lower[arm] * (pulls[arm] - unsure[arm])
+        _play_alone(PLAYS + play, best, upper, two_log, steps, pulls, unsure)
         for arm in range(arms):
-            excess[arm] += upper[arm] * pulls[arm]
+            excess[arm] += upper[arm] * (pulls[arm] - unsure[arm])
     cheaper = upper.copy()
     for arm in range(arms):
         if excess[arm] > 0.0:
             cheaper[arm] = lower[arm]
     total, squares = 0.0, 0.0
     for play in range(PLAYS):
-        _play_alone(play, best, cheaper, two_log, steps, pulls)
+        _play_alone(play, best, cheaper, two_log, steps, pulls, unsure)
         cost = 0.0
         for arm in range(arms):
-            cost += cheaper[arm] * pulls[arm]
+            cost += cheaper[arm] * (pulls[arm] - unsure[arm])
         total += cost
         squares += cost * cost
     mean = total / PLAYS
