@@ -49,8 +49,8 @@ class Case(NamedTuple):
 
 
 SHORT_OF_IT = (
-    "Missed by a hair: 7 agents lack 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have plenty. The ceiling is a lower "
-    "bound on what 2-UCB alone costs, and a tighter one would do."
+    "Missed by a hair: 7 agents lack 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have plenty. The ceiling is a "
+    "lower bound on what 2-UCB alone costs, and a tighter one would do."
 )
 CASES = (
     Case("equal-share", ETC, BalancedETC(), 7, "orange", False, SHORT_OF_IT),
