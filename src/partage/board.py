@@ -49,20 +49,29 @@ class Board:
     record
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
     public
-        Whether somebody shares the arm. Other arms are none of the board's business.
+        Whether somebody shares the arm, or did. Other arms are none of the board's business.
+    shared
+        Whether somebody shares the arm now. In live play a public arm may have lost its last sharer: it keeps its
+        record, and cannot be explored until it is shared again.
+    claims
+        Explore pulls of each arm that were handed out and not yet told; always 0 where reports are instant.
     active
         Whether the arm is still in play (the paper's A(t)). A rule's `revise` takes arms out.
     """
 
     horizon: int
     tie_order: Sequence[int]
-    public: Sequence[bool]
+    public: list[bool]
+    shared: list[bool] = field(init=False)
+    claims: list[int] = field(init=False)
     record: Record = field(init=False)
     active: list[bool] = field(init=False)
     rank: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         arms = len(self.tie_order)
+        self.shared = list(self.public)
+        self.claims = [0] * arms
         self.record = Record.empty(arms)
         self.active = list(self.public)
         self.rank = [0] * arms
@@ -83,6 +92,14 @@ class Board:
         """Return the active arms (the paper's A(t))."""
         return [arm for arm in range(self.arms) if self.active[arm]]
 
+    def standing(self) -> list[int]:
+        """Return the active arms that somebody shares: those that exploration is about."""
+        return [arm for arm in range(self.arms) if self.active[arm] and self.shared[arm]]
+
+    def handed(self, arm: int) -> int:
+        """Return how often the arm was broadcast or is about to be: N_i and the claims on it."""
+        return self.record.counts[arm] + self.claims[arm]
+
     def mean(self, arm: int) -> float:
         """Return the mean of the broadcast rewards; an arm never broadcast ranks below every other."""
         return self.record.sums[arm] / self.counts[arm] if self.counts[arm] else -math.inf
@@ -96,8 +113,8 @@ class Board:
         return self.mean(arm) - radius(self.horizon, self.counts[arm]) if self.counts[arm] else -math.inf
 
     def least(self, arms: Iterable[int]) -> int:
-        """Return the least-broadcast of these arms, ties by the tie order."""
-        return min(arms, key=lambda arm: (self.counts[arm], self.rank[arm]))
+        """Return the least-broadcast of these arms, claims included, ties by the tie order."""
+        return min(arms, key=lambda arm: (self.handed(arm), self.rank[arm]))
 
     def best(self, arms: Iterable[int]) -> int:
         """Return the arm with the highest mean among these, ties by the tie order."""

@@ -1,7 +1,7 @@
 """Balanced-ETC: Algorithm 1 of the paper."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,10 +21,30 @@ def commit(board: Board, own: Record | None = None) -> Pull:
     """
     active = board.actives()
     leader = [board.best(active)] if active else []
-    hidden = [arm for arm in range(board.arms) if not board.public[arm]]
-    if own is None or not hidden:
+    if own is None:
+        return Pull(leader[0], share=False)
+    # Eliminated stays eliminated, though its last sharer be gone.
+    hidden = [arm for arm in range(board.arms) if not board.shared[arm] and board.active[arm] >= board.public[arm]]
+    if not hidden:
         return Pull(leader[0], share=False)
     return Pull(highest_index(board, hidden + leader, seen_by(board, own)), share=False)
+
+
+def explore_or_commit(board: Board, shares: Collection[int], own: Record | None, opened: Iterable[int]) -> Pull:
+    """Explore the least-broadcast open arm she shares; with none, commit."""
+    mine = [arm for arm in opened if arm in shares]
+    return Pull(board.least(mine), share=True) if mine else commit(board, own)
+
+
+def within_balance(board: Board, balance: float) -> list[int]:
+    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast one in play."""
+    standing = board.standing()
+    if len(standing) < 2:
+        return []
+    if math.isinf(balance):
+        return standing
+    most = balance * min(board.handed(arm) for arm in standing)
+    return [arm for arm in standing if board.handed(arm) <= most]
 
 
 def checked_balance(balance: object) -> float:
@@ -32,20 +52,6 @@ def checked_balance(balance: object) -> float:
     if isinstance(balance, bool) or not isinstance(balance, (int, float)) or not balance >= 1:
         raise InputError(f"The balance is {balance!r}; it must be a number of at least 1, or inf.")
     return float(balance)
-
-
-def explore_or_commit(board: Board, shares: Collection[int], own: Record | None, balance: float) -> Pull:
-    """Explore the least-broadcast active arm she shares, if more are active and it is open; otherwise commit.
-
-    An arm is open while it was broadcast at most `balance` times as often as the least-broadcast active arm.
-    """
-    active = board.actives()
-    mine = [arm for arm in active if arm in shares]
-    if len(active) > 1 and mine:
-        arm, least = board.least(mine), min(board.counts[arm] for arm in active)
-        if math.isinf(balance) or board.counts[arm] <= balance * least:
-            return Pull(arm, share=True)
-    return commit(board, own)
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,11 @@ class BalancedETC:
 
     def decide(self, board: Board, shares: Collection[int], own: Record | None = None) -> Pull:
         """Explore if an arm she shares is open, otherwise commit (Algorithm 1, lines 6 to 12)."""
-        return explore_or_commit(board, shares, own, self.balance)
+        return explore_or_commit(board, shares, own, self.open_arms(board))
+
+    def open_arms(self, board: Board) -> list[int]:
+        """Return the arms that may be explored; none where a single one is left."""
+        return within_balance(board, self.balance)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
-from partage.rules.balanced_etc import commit
+from partage.rules.balanced_etc import explore_or_commit
 
 
 def ruled_out_from(arms: int, horizon: int) -> float:
@@ -62,12 +62,7 @@ class BalancedGLR:
 
     def decide(self, board: Board, shares: Collection[int], own: Record | None = None) -> Pull:
         """Explore the least-broadcast open arm she shares; with none, or no contender but the leader, commit."""
-        contenders = board.actives()
-        if len(contenders) > 1:
-            mine = [arm for arm in self._open(board, contenders) if arm in shares]
-            if mine:
-                return Pull(board.least(mine), share=True)
-        return commit(board, own)
+        return explore_or_commit(board, shares, own, self.open_arms(board))
 
     def _leader(self, board: Board) -> int | None:
         """Return the broadcast arm with the highest mean; None before any broadcast."""
@@ -85,24 +80,36 @@ class BalancedGLR:
         losses = [float(mixture_loss(counts[i], sums[i])) for i in (arm, leader)]
         return self._evidence(board, arm, leader) - losses[0] - losses[1]
 
-    def _open(self, board: Board, contenders: list[int]) -> list[int]:
-        """Return the contenders that may be explored."""
+    def open_arms(self, board: Board) -> list[int]:
+        """Return the contenders that may be explored; none where the leader is alone.
+
+        Reports on their way count as broadcasts, with as much evidence as the others of their arm brought.
+        """
+        contenders = board.standing()
+        if len(contenders) < 2:
+            return []
         leader = self._leader(board)
         if leader is None:
-            return contenders
+            return [arm for arm in contenders if board.handed(arm) <= 1]
         counts = board.counts
         others = [arm for arm in contenders if arm != leader]
+        if not board.shared[leader]:  # it cannot keep ahead of the others any more, so they need not wait for it
+            return others
         evidence = {arm: self._evidence(board, arm, leader) for arm in others if counts[arm]}
+        ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
         slowest = min((evidence[arm] / counts[arm] for arm in evidence), default=math.inf)
-        enough = max(float(free_evidence(counts[leader])), counts[leader] * slowest / self.lead)
+        enough = max(float(free_evidence(ahead)), ahead * slowest / self.lead)
         opened = [
             arm
             for arm in others
-            if not counts[arm] or (counts[arm] <= max(1, counts[leader]) and evidence[arm] <= enough)
+            if board.handed(arm) <= max(1, ahead)
+            and (not counts[arm] or evidence[arm] * (board.handed(arm) / counts[arm]) <= enough)
         ]
-        # The leader runs ahead of all, but not too far. Should rounding close every arm, it is open.
-        if not opened or counts[leader] <= self.lead * max([1, *(counts[arm] for arm in evidence)]):
+        # The leader runs ahead of all, but not too far. Should rounding close every arm (and not reports on their
+        # way), it is open.
+        stuck = not opened and not any(board.claims)
+        if stuck or ahead <= self.lead * max([1, *(board.handed(arm) for arm in evidence)]):
             opened.append(leader)
         return opened

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from partage.board import Board, Pull, Record
 from partage.evidence import apart, mixture_loss
-from partage.rules.balanced_etc import checked_balance, explore_or_commit
+from partage.rules.balanced_etc import checked_balance, explore_or_commit, within_balance
 from partage.rules.balanced_glr import ruled_out_from
 
 
@@ -39,7 +39,11 @@ class KLETC:
 
     def decide(self, board: Board, shares: Collection[int], own: Record | None = None) -> Pull:
         """Explore if an arm she shares is open, otherwise commit, as in Balanced-ETC."""
-        return explore_or_commit(board, shares, own, self.balance)
+        return explore_or_commit(board, shares, own, self.open_arms(board))
+
+    def open_arms(self, board: Board) -> list[int]:
+        """Return the arms that may be explored; none where a single one is left."""
+        return within_balance(board, self.balance)
 
     def _beats(self, board: Board, other: int, arm: int) -> bool:
         """Whether the record tells that `other` has a higher mean than `arm`."""
