@@ -1,0 +1,1 @@
+"""The live controller: a server that real agents talk to."""
