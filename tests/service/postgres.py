@@ -1,0 +1,112 @@
+"""A private PostgreSQL cluster: in a temporary folder, on a Unix socket alone, as durable as it is by default."""
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+SUPERUSER = "partage"
+
+
+def binaries() -> Path | None:
+    """Return the folder with initdb and pg_ctl, or None where PostgreSQL's server is not installed."""
+    folders = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"),
+        key=lambda folder: [int(part) for part in folder.parent.name.split(".") if part.isdigit()],
+        reverse=True,
+    )
+    if asked := shutil.which("pg_config"):
+        answer = subprocess.run([asked, "--bindir"], capture_output=True, text=True, check=False)
+        folders.insert(0, Path(answer.stdout.strip()))
+    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+
+
+class Cluster:
+    """A cluster that belongs to one test session; the databases in it belong to one test each."""
+
+    def __init__(self, programs: Path):
+        self._programs = programs
+        self._owner = _owner()
+        # The path of a Unix socket must be shorter than about a hundred bytes, so pytest's own folders will not do.
+        self.folder = Path(tempfile.mkdtemp(prefix="partage-pg-"))
+        self._data, self._log = self.folder / "data", self.folder / "log"
+        self._numbers = itertools.count(1)
+        try:
+            if self._owner:
+                os.chown(self.folder, self._owner.pw_uid, self._owner.pw_gid)
+            # --no-sync is about these first files alone; whatever is written later is synced as usual.
+            self._run(
+                "initdb", "--auth=trust", f"--username={SUPERUSER}", "--encoding=UTF8", "--locale=C", "--no-sync"
+            )
+            with (self._data / "postgresql.conf").open("a") as settings:
+                settings.write(f"listen_addresses = ''\nunix_socket_directories = '{self.folder}'\n")
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.folder)
+            raise
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        self._run("pg_ctl", "--wait", f"--log={self._log}", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server: `fast` in good order, `immediate` as in a crash."""
+        self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
+
+    def remove(self) -> None:
+        """Stop the server and delete all that it has written."""
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self.folder)
+
+    def url(self, database: str) -> str:
+        """Return the address of a database, as SQLAlchemy wants it."""
+        return f"postgresql+psycopg://{SUPERUSER}@/{database}?host={self.folder}"
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """Make an empty database, hand out its address, and drop it, whoever is still connected."""
+        name = f"test_{next(self._numbers)}"
+        self._execute("CREATE DATABASE {}", name)
+        try:
+            yield self.url(name)
+        finally:
+            self._execute("DROP DATABASE {} WITH (FORCE)", name)
+
+    def _execute(self, statement: str, name: str) -> None:
+        with psycopg.connect(host=str(self.folder), user=SUPERUSER, dbname="postgres", autocommit=True) as connection:
+            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+    def _run(self, program: str, *arguments: str) -> None:
+        owner = self._owner
+        done = subprocess.run(
+            [self._programs / program, f"--pgdata={self._data}", *arguments],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+            **({"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}),
+        )
+        if done.returncode:
+            log = self._log.read_text() if self._log.exists() else ""
+            raise RuntimeError(f"{program} failed with exit code {done.returncode}:\n{done.stdout}{log}")
+
+
+def _owner() -> pwd.struct_passwd | None:
+    """Return who runs the server where root runs the tests: PostgreSQL refuses root."""
+    if os.geteuid():
+        return None
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return known.get("postgres") or known["nobody"]
