@@ -1,7 +1,8 @@
 """Moves: what operator and agents may do. Each checks a request against the state and writes the events it makes.
 
-A move is a function of the state, the request and the time; it either refuses (and has written nothing but lapses that
-were due), or its events are in the state when it returns. The server, and the verifier of a ledger, play the same moves.
+A move is a function of the state, the request and the time; it either refuses (and has written nothing but lapses
+that were due), or its events are in the state when it returns. The server, and the verifier of a ledger, play the same
+moves.
 """
 
 import math
@@ -114,7 +115,7 @@ def tell(turn: Turn, agent: str, pull: int, reward: float) -> Tell:
 
 
 def not_open(state: State, agent: str, pull: int, told: Tell | None, row: AnyEvent | None, reward: float) -> Tell:
-    """Answer a tell of a pull that is no claim any more: `told` is the ledger's tell of it, `row` the pull's event."""
+    """Answer a tell of a pull that is no claim any more: `told` is the tell of it, `row` the event of the pull."""
     if told is not None:
         if told.agent != agent:
             raise forbidden("This pull was handed to another agent.")

@@ -4,7 +4,7 @@ from partage.errors import PartageError
 
 
 class Refused(PartageError):
-    """A request that cannot be granted: an HTTP status, what is wrong and what is allowed, and the field if one is."""
+    """A request that cannot be granted: an HTTP status, what is wrong and what is allowed, and in which field."""
 
     def __init__(self, status: int, sentence: str, field: str | None = None) -> None:
         super().__init__(sentence)

@@ -62,7 +62,7 @@ class NewAgent(Body, kw_only=True):
 
 
 class Ask(Body, kw_only=True):
-    """What to pull next?"""
+    """The question what to pull next."""
 
     request: str | None = None
     explore_only: bool = False
