@@ -1,8 +1,8 @@
 """Moves: what operator and agents may do. Each checks a request against the state and writes the events it makes.
 
 A move is a function of the state, the request and the time; it either refuses (and has written nothing but lapses
-that were due), or its events are in the state when it returns. The server, and the verifier of a ledger, play the same
-moves.
+that were due), or its events are in the state when it returns. The server, and the verifier of a ledger, play the
+same moves.
 """
 
 import math

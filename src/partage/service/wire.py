@@ -25,11 +25,11 @@ MOST_VALUE = 1e12
 LIVE_RULES = tuple(rule for rule in RULES if rule not in ("two-ucb", "full-sharing", "no-protocol"))
 
 
-class Body(Struct, forbid_unknown_fields=True, kw_only=True):
+class Body(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The body of a request."""
 
 
-class NewCollaboration(Body, kw_only=True):
+class NewCollaboration(Body, frozen=True, kw_only=True):
     """A collaboration to create."""
 
     name: str
@@ -45,7 +45,7 @@ class NewCollaboration(Body, kw_only=True):
     request: str | None = None
 
 
-class NewInvites(Body, kw_only=True):
+class NewInvites(Body, frozen=True, kw_only=True):
     """More invites: how many, and for how long each may be used."""
 
     invites: int = 1
@@ -53,7 +53,7 @@ class NewInvites(Body, kw_only=True):
     request: str | None = None
 
 
-class NewAgent(Body, kw_only=True):
+class NewAgent(Body, frozen=True, kw_only=True):
     """An agent who joins."""
 
     name: str
@@ -61,21 +61,21 @@ class NewAgent(Body, kw_only=True):
     request: str | None = None
 
 
-class Ask(Body, kw_only=True):
+class Ask(Body, frozen=True, kw_only=True):
     """The question what to pull next."""
 
     request: str | None = None
     explore_only: bool = False
 
 
-class Tell(Body, kw_only=True):
+class Tell(Body, frozen=True, kw_only=True):
     """The reward of a claim."""
 
     pull: int
     reward: float
 
 
-class CommitRun(Body, kw_only=True):
+class CommitRun(Body, frozen=True, kw_only=True):
     """Commit pulls of an arm on a version of the board."""
 
     version: int
@@ -83,14 +83,14 @@ class CommitRun(Body, kw_only=True):
     pulls: int
 
 
-class Commits(Body, kw_only=True):
+class Commits(Body, frozen=True, kw_only=True):
     """Commit pulls that the client decided by itself."""
 
     request: str
     runs: list[CommitRun]
 
 
-class Consent(Body, kw_only=True):
+class Consent(Body, frozen=True, kw_only=True):
     """The arms to share from now on."""
 
     shares: list[str]
