@@ -1,0 +1,58 @@
+"""Where a collaboration's ledger is kept: SQLite for one process, PostgreSQL for any number.
+
+The only part of the service that speaks SQL. It knows nothing of games, rules or JSON: a row of the ledger is
+bytes to it. `open_store` takes the operator's URL and returns the `Store` that fits.
+"""
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from partage.service.store.interface import Created, Invite, Lost, NewToken, Row, Store, StoreError, Writing
+from partage.service.store.postgres import PostgresStore
+from partage.service.store.sqlite import SqliteStore
+
+__all__ = ["Created", "Invite", "Lost", "NewToken", "Row", "Store", "StoreError", "Writing", "open_store"]
+
+ALLOWED = "give the path of an SQLite file, or sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+def open_store(url: str) -> Store:
+    """Open the database at `url`, with its tables created or brought up to date.
+
+    Parameters
+    ----------
+    url
+        The path of an SQLite file, `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/DATABASE`
+        (`postgres://` is the same).
+
+    Raises
+    ------
+    StoreError
+        The URL is not one of these, the database cannot be opened or is of a newer Partage, or another process
+        has the SQLite file.
+
+    Examples
+    --------
+    >>> open_store("mysql://partage@db/partage")
+    Traceback (most recent call last):
+    ...
+    partage.service.store.interface.StoreError: Partage keeps its ledger in SQLite or PostgreSQL, not in mysql: ...
+    """
+    parsed = _parsed(url)
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return SqliteStore(parsed)
+    if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgres"):
+        return PostgresStore(parsed.set(drivername="postgresql+psycopg"))
+    name = parsed.drivername
+    raise StoreError(f"Partage keeps its ledger in SQLite or PostgreSQL, not in {name}: {ALLOWED}.")
+
+
+def _parsed(url: str) -> URL:
+    """Read a URL; a plain path is an SQLite file."""
+    if "://" not in url:
+        return URL.create("sqlite", database=url)
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        # Not a word of the URL itself, neither here nor in the cause: it may hold a password.
+        raise StoreError(f"The database's URL cannot be read: {ALLOWED}.") from None

@@ -1,0 +1,277 @@
+"""What a store keeps and what it promises, whichever database is below it."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import sqlalchemy as sa
+
+from partage.errors import PartageError
+from partage.service.store.tables import collaborations, events, invites, meta, sessions, snapshots, tokens
+
+T = TypeVar("T")
+
+
+class Lost(Exception):
+    """Another process wrote first: read on and decide again."""
+
+
+class StoreError(PartageError):
+    """The database cannot be used; the sentence is for the operator, and holds no SQL, path or password."""
+
+
+class Row(NamedTuple):
+    """One line of a collaboration's ledger."""
+
+    seq: int  # 1, 2, 3, … without gaps
+    body: bytes  # the canonical JSON of the event
+    salt: bytes  # 16 bytes
+    head: str  # the line's hash, 64 hex digits
+    pull: int | None  # the pull that this row tells of, once in a collaboration; else None
+
+
+class Created(NamedTuple):
+    """A collaboration to create."""
+
+    collaboration: str
+    created: int  # ms
+    request: str | None  # the key of the request that creates it; once in a store
+
+
+class NewToken(NamedTuple):
+    """An agent's token to keep, hashed."""
+
+    hashed: str
+    collaboration: str
+    agent: str
+
+
+class Invite(NamedTuple):
+    """An invite, its code hashed; times in ms."""
+
+    hashed: str
+    id: str
+    collaboration: str
+    created: int
+    expires: int
+    revoked: bool
+
+
+class Writing(ABC):
+    """One transaction in the making; as a context manager it rolls back unless committed.
+
+    Attributes
+    ----------
+    news
+        For each collaboration, the rows that others wrote after the place we knew.
+    """
+
+    news: dict[str, list[Row]]
+
+    @abstractmethod
+    def commit(
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        *,
+        created: Sequence[Created] = (),
+        tokens: Sequence[NewToken] = (),
+        invites: Sequence[Invite] = (),
+    ) -> None:
+        """Write all of it durably, or nothing.
+
+        Raises
+        ------
+        Lost
+            A sequence number, a pull or a request key is taken: nothing was written.
+        StoreError
+            The database failed. Where the connection broke, the outcome is unknown: read the ledger again.
+        """
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Give up, if not committed; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.rollback()
+
+
+class Store(ABC):
+    """The ledgers of all collaborations, and who may open them.
+
+    Attributes
+    ----------
+    several
+        Whether other processes may write at the same time.
+    """
+
+    several: ClassVar[bool]
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database; a second call does nothing."""
+
+    @abstractmethod
+    def _read(self, statement: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """Run one reading statement."""
+
+    @abstractmethod
+    def _write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do a small piece of work in a transaction of its own."""
+
+    @abstractmethod
+    def _insert(self, table: sa.Table) -> Any:
+        """Return the database's own INSERT statement, which knows ON CONFLICT."""
+
+    def ready(self) -> None:
+        """Raise `StoreError` if the database does not answer."""
+        self.meta("schema")
+
+    # The ledger.
+
+    @abstractmethod
+    def begin(self, places: Mapping[str, int]) -> Writing:
+        """Begin to write to these collaborations, each with the last sequence number that we know (0: none).
+
+        Where other processes may write, they wait from now on until this one commits or rolls back.
+        """
+
+    def rows(self, collaboration: str, after: int = 0, limit: int | None = None) -> list[Row]:
+        """Return the rows after sequence number `after`, in order, at most `limit` of them."""
+        chosen = _ledger(collaboration).where(events.c.seq > after).order_by(events.c.seq).limit(limit)
+        return [Row._make(found) for found in self._read(chosen)]
+
+    def row(self, collaboration: str, seq: int) -> Row | None:
+        """Return one row; None if it is not there."""
+        found = self._read(_ledger(collaboration).where(events.c.seq == seq))
+        return Row._make(found[0]) if found else None
+
+    def told(self, collaboration: str, pull: int) -> Row | None:
+        """Return the row that tells of this pull; None if none does."""
+        found = self._read(_ledger(collaboration).where(events.c.pull == pull))
+        return Row._make(found[0]) if found else None
+
+    def collaborations(self) -> list[str]:
+        """Return the ids of all collaborations, in order of creation."""
+        return [id for (id,) in self._read(sa.select(collaborations.c.id).order_by(collaborations.c.number))]
+
+    def made(self, request: str) -> str | None:
+        """Return the id of the collaboration that was created with this request key; None if there is none."""
+        found = self._read(sa.select(collaborations.c.id).where(collaborations.c.request == request))
+        return str(found[0].id) if found else None
+
+    # Snapshots: a cache, never the truth.
+
+    def snapshot(self, collaboration: str, format: str) -> tuple[int, bytes] | None:
+        """Return the sequence number and the state of the newest snapshot of this format; None if there is none."""
+        wanted = sa.select(snapshots.c.seq, snapshots.c.state)
+        found = self._read(
+            wanted.where(snapshots.c.collaboration == collaboration, snapshots.c.format == format),
+        )
+        return (found[0].seq, found[0].state) if found else None
+
+    def keep_snapshot(self, collaboration: str, seq: int, format: str, state: bytes) -> None:
+        """Keep a snapshot in place of an older one of its format; beside a newer one it is dropped."""
+        new = self._insert(snapshots).values(collaboration=collaboration, format=format, seq=seq, state=state)
+        statement = new.on_conflict_do_update(
+            index_elements=["collaboration", "format"],
+            set_={"seq": new.excluded.seq, "state": new.excluded.state},
+            where=new.excluded.seq > snapshots.c.seq,
+        )
+        self._write(lambda connection: connection.execute(statement))
+
+    # Access.
+
+    def meta(self, key: str) -> str | None:
+        """Return what stands under this key; None if nothing does."""
+        found = self._read(sa.select(meta.c.value).where(meta.c.key == key))
+        return str(found[0].value) if found else None
+
+    def set_meta_once(self, key: str, value: str) -> str:
+        """Set this key unless it is set, and return what stands: the first writer wins."""
+        statement = self._insert(meta).values(key=key, value=value).on_conflict_do_nothing()
+        self._write(lambda connection: connection.execute(statement))
+        standing = self.meta(key)
+        return value if standing is None else standing
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set this key, whatever stood there."""
+        new = self._insert(meta).values(key=key, value=value)
+        statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
+        self._write(lambda connection: connection.execute(statement))
+
+    def token(self, hashed: str) -> tuple[str, str] | None:
+        """Return the collaboration and the agent that a token belongs to; None if there is no such token."""
+        found = self._read(sa.select(tokens.c.collaboration, tokens.c.agent).where(tokens.c.hashed == hashed))
+        return (found[0].collaboration, found[0].agent) if found else None
+
+    def invite(self, hashed: str) -> Invite | None:
+        """Return the invite whose code has this hash; None if there is none."""
+        found = self._read(_invites().where(invites.c.hashed == hashed))
+        return Invite._make(found[0]) if found else None
+
+    def invites(self, collaboration: str) -> list[Invite]:
+        """Return all invites of a collaboration, the oldest first."""
+        wanted = _invites().where(invites.c.collaboration == collaboration)
+        return [Invite._make(found) for found in self._read(wanted.order_by(invites.c.created, invites.c.id))]
+
+    def add_invites(self, invites_: Sequence[Invite], /) -> None:
+        """Keep new invites: all of them or none."""
+        if invites_:
+            given = [invite._asdict() for invite in invites_]
+            self._write(lambda connection: connection.execute(invites.insert(), given))
+
+    def revoke(self, collaboration: str, invite_id: str) -> bool:
+        """Revoke an invite for good; whether there is such an invite."""
+        statement = (
+            invites.update()
+            .where(invites.c.collaboration == collaboration, invites.c.id == invite_id)
+            .values(revoked=True)
+        )
+        return self._write(lambda connection: connection.execute(statement).rowcount) > 0
+
+    def session(self, hashed: str, now: int) -> str | None:
+        """Return the holder of a session that has not expired at `now`, in ms; None if there is none."""
+        wanted = sa.select(sessions.c.holder).where(sessions.c.hashed == hashed, sessions.c.expires > now)
+        found = self._read(wanted)
+        return str(found[0].holder) if found else None
+
+    def add_session(self, hashed: str, holder: str, expires: int, *, now: int | None = None) -> None:
+        """Keep a new session, and drop those that have expired at `now`, in ms (by default the clock's time)."""
+        moment = time.time_ns() // 1_000_000 if now is None else now
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(sessions.delete().where(sessions.c.expires <= moment))
+            connection.execute(sessions.insert().values(hashed=hashed, holder=holder, expires=expires))
+
+        self._write(work)
+
+    def drop_session(self, hashed: str) -> None:
+        """End a session, if it is there."""
+        self._write(lambda connection: connection.execute(sessions.delete().where(sessions.c.hashed == hashed)))
+
+    # Other processes.
+
+    @abstractmethod
+    def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
+        """Call `wake(collaboration, seq)`, from a thread of its own, whenever any process has written.
+
+        `wake("", 0)` says that anything may have changed. Returns a function that ends it. Where only one
+        process writes there is nothing to hear, and nothing is called.
+        """
+
+
+def _ledger(collaboration: str) -> sa.Select[Any]:
+    """The rows of one collaboration."""
+    columns = (events.c.seq, events.c.body, events.c.salt, events.c.head, events.c.pull)
+    return sa.select(*columns).where(events.c.collaboration == collaboration)
+
+
+def _invites() -> sa.Select[Any]:
+    return sa.select(*(invites.c[name] for name in Invite._fields))

@@ -1,0 +1,208 @@
+"""The store in an SQLite file: for one process."""
+
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from partage.service.store.interface import Created, Invite, Lost, NewToken, Row, Store, StoreError, Writing
+from partage.service.store.tables import WrongSchema, bring_up_to_date
+
+T = TypeVar("T")
+
+BUSY_MS = 10_000  # how long a write waits for an operator's own shell or backup to let go of the file
+
+TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
+
+
+def _insertion(table: str, *columns: str) -> str:
+    """Spell out an INSERT of rows that are tuples of these columns.
+
+    The driver takes tuples as they are; through SQLAlchemy's statements every row would become a dictionary first,
+    which costs half as much again as the write itself.
+    """
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+INSERT_EVENT = _insertion("events", "collaboration", *Row._fields)
+INSERT_COLLABORATION = _insertion("collaborations", "id", "created", "request")
+INSERT_TOKEN = _insertion("tokens", *NewToken._fields)
+INSERT_INVITE = _insertion("invites", *Invite._fields)
+
+
+class SqliteStore(Store):
+    """One connection, which every thread of the process takes turns to use."""
+
+    several = False
+
+    def __init__(self, url: URL) -> None:
+        name = url.database or ""
+        if name in ("", ":memory:") or name.startswith("file:") or url.query:
+            raise StoreError(
+                "The ledger needs a file that stays: give the path of an SQLite file, without options; "
+                "a database in memory would be gone with the process."
+            )
+        path = Path(name).resolve()  # one file, one lock, by whatever link it is named
+        self._name = path.name
+        self._turn = threading.RLock()
+        self._opened = ExitStack()
+        self._opened.callback(os.close, _locked(path))
+        engine = sa.create_engine(
+            URL.create("sqlite", database=str(path)),
+            poolclass=StaticPool,
+            connect_args={"check_same_thread": False, "timeout": BUSY_MS / 1000},
+            isolation_level="AUTOCOMMIT",  # no BEGIN but those written here: a read needs none
+            hide_parameters=True,
+        )
+        self._opened.callback(engine.dispose)
+        try:
+            with self._sentences():
+                self._connection = self._opened.enter_context(engine.connect())
+                driver = self._connection.connection.driver_connection
+                assert isinstance(driver, sqlite3.Connection)
+                self._driver = driver
+                # FULL: a commit returns when the write-ahead log is on disk, not only with the operating system.
+                for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                    self._connection.exec_driver_sql(f"PRAGMA {pragma}")
+                self._write(bring_up_to_date)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the database; a second call does nothing."""
+        with self._turn:
+            self._opened.close()
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Turn the database's errors into sentences for the operator."""
+        try:
+            yield
+        except WrongSchema as wrong:
+            raise StoreError(f"The SQLite file {self._name} {wrong}.") from wrong
+        except (DBAPIError, sqlite3.Error) as error:
+            reason = error.orig if isinstance(error, DBAPIError) else error
+            raise StoreError(f"The SQLite file {self._name} cannot be used: {reason}.") from error
+
+    def _read(self, statement: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        with self._turn, self._sentences():
+            return self._connection.execute(statement).all()
+
+    def _write(self, work: Callable[[sa.Connection], T]) -> T:
+        with self._turn, self._sentences(), self._transaction():
+            return work(self._connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        # IMMEDIATE: a transaction that reads before it writes could otherwise fail where it begins to write.
+        self._driver.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._driver.execute("COMMIT")
+        except BaseException:
+            if self._driver.in_transaction:
+                self._driver.execute("ROLLBACK")
+            raise
+
+    def _insert(self, table: sa.Table) -> sqlite.Insert:
+        return sqlite.insert(table)
+
+    def begin(self, places: Mapping[str, int]) -> Writing:
+        """Begin to write: nobody else can have written, so nothing is locked and there is no news."""
+        return _SqliteWriting(self, places)
+
+    def commit_rows(
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        created: Sequence[Created],
+        tokens: Sequence[NewToken],
+        invites: Sequence[Invite],
+    ) -> None:
+        """Write all of it in one transaction."""
+        lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
+        with self._turn, self._sentences():
+            try:
+                with self._transaction():
+                    if created:
+                        self._driver.executemany(INSERT_COLLABORATION, created)
+                    self._driver.executemany(INSERT_EVENT, lines)
+                    if tokens:
+                        self._driver.executemany(INSERT_TOKEN, tokens)
+                    if invites:
+                        self._driver.executemany(INSERT_INVITE, invites)
+            except sqlite3.IntegrityError as error:
+                if error.sqlite_errorcode in TAKEN:
+                    raise Lost from error
+                raise
+
+    def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
+        """Do nothing: no other process writes."""
+        return lambda: None
+
+
+class _SqliteWriting(Writing):
+    """Nothing but the rows to come: the transaction is opened and closed by `commit`."""
+
+    def __init__(self, store: SqliteStore, places: Mapping[str, int]) -> None:
+        self._store = store
+        self._over = False
+        self.news = {collaboration: [] for collaboration in places}
+
+    def commit(
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        *,
+        created: Sequence[Created] = (),
+        tokens: Sequence[NewToken] = (),
+        invites: Sequence[Invite] = (),
+    ) -> None:
+        """Write all of it durably, or nothing."""
+        if self._over:
+            raise RuntimeError("This transaction is over.")
+        self._over = True
+        self._store.commit_rows(rows, created, tokens, invites)
+
+    def rollback(self) -> None:
+        """Give up, if not committed; a second call does nothing."""
+        self._over = True
+
+
+def _locked(path: Path) -> int:
+    """Take the lock that says that a process has this file open; it ends with the process, however that ends.
+
+    SQLite's own locks let several processes write by turns, and none of them would see what another wrote.
+    """
+    try:
+        # The file holds the salts of the ledger: for its owner alone, unless she gives it to others.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be opened").lower()
+        raise StoreError(f"The SQLite file {path.name} cannot be opened: {reason}.") from error
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise StoreError(
+            f"Another process has the SQLite file {path.name} open, and SQLite serves one process: "
+            "stop that one, or give a postgresql:// URL, which serves any number."
+        ) from error
+    return lock

@@ -1,0 +1,132 @@
+"""The tables, the same on both databases, and how an older database becomes a newer one."""
+
+from collections.abc import Callable, Sequence
+
+import sqlalchemy as sa
+
+everything = sa.MetaData()
+
+meta = sa.Table(
+    "meta",
+    everything,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+collaborations = sa.Table(
+    "collaborations",
+    everything,
+    # SQLite numbers its rows by itself only where the key is a plain INTEGER.
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("request", sa.Text, unique=True),
+)
+
+
+def _of_a_collaboration() -> sa.Column[str]:
+    return sa.Column("collaboration", sa.Text, sa.ForeignKey("collaborations.id"), nullable=False)
+
+
+events = sa.Table(
+    "events",
+    everything,
+    _of_a_collaboration(),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("salt", sa.LargeBinary, nullable=False),
+    sa.Column("head", sa.Text, nullable=False),
+    sa.Column("pull", sa.BigInteger),
+    sa.PrimaryKeyConstraint("collaboration", "seq"),
+    sa.UniqueConstraint("collaboration", "pull"),
+    sqlite_with_rowid=False,  # the ledger is read in the order of its key: one tree to write in place of two
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    everything,
+    _of_a_collaboration(),
+    sa.Column("format", sa.Text, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.PrimaryKeyConstraint("collaboration", "format"),
+)
+
+invites = sa.Table(
+    "invites",
+    everything,
+    sa.Column("hashed", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, nullable=False),
+    _of_a_collaboration(),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False),
+    sa.Column("revoked", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("collaboration", "id"),
+)
+
+tokens = sa.Table(
+    "tokens",
+    everything,
+    sa.Column("hashed", sa.Text, primary_key=True),
+    _of_a_collaboration(),
+    sa.Column("agent", sa.Text, nullable=False),
+)
+
+sessions = sa.Table(
+    "sessions",
+    everything,
+    sa.Column("hashed", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+)
+
+# What is written in the ledger stays: an operator can drop these, but cannot change a row by accident.
+KEEP_EVENTS = {
+    "sqlite": [
+        f"CREATE TRIGGER events_no_{change} BEFORE {change} ON events "
+        "BEGIN SELECT RAISE(ABORT, 'The ledger is append-only.'); END"
+        for change in ("UPDATE", "DELETE")
+    ],
+    "postgresql": [
+        "CREATE FUNCTION events_stay() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'The ledger is append-only.'; END $$",
+        "CREATE TRIGGER events_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON events "
+        "FOR EACH STATEMENT EXECUTE FUNCTION events_stay()",
+    ],
+}
+
+# The steps from schema 1 to 2, from 2 to 3, and so on; a new database starts at the last. Never change a step that
+# has been released: add one, and bring the tables above to what it leads to.
+MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = ()
+
+
+class WrongSchema(Exception):
+    """The tables are not those of this Partage; the argument ends a sentence that begins with the database."""
+
+
+def bring_up_to_date(connection: sa.Connection) -> None:
+    """Create the tables, or take them from an older schema to this one, inside the caller's transaction.
+
+    The caller sees to it that no other process does the same at this moment.
+    """
+    newest = 1 + len(MIGRATIONS)
+    if not sa.inspect(connection).has_table("meta"):
+        # Tables of these names that are not ours make this fail, and so they should.
+        everything.create_all(connection, checkfirst=False)
+        for statement in KEEP_EVENTS[connection.dialect.name]:
+            connection.exec_driver_sql(statement)
+        connection.execute(meta.insert().values(key="schema", value=str(newest)))
+        return
+    found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema")).scalar()
+    if found is None or not str(found).isdecimal():
+        raise WrongSchema("holds tables that are not Partage's: give an empty database")
+    number = int(found)
+    if number > newest:
+        raise WrongSchema(
+            f"was written by a newer Partage: its schema is number {number}, and this Partage knows up to {newest}; "
+            "install the newer one"
+        )
+    for step in MIGRATIONS[number - 1 :]:
+        step(connection)
+    connection.execute(meta.update().where(meta.c.key == "schema").values(value=str(newest)))
