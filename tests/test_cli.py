@@ -258,6 +258,27 @@ def test_a_process_prints_one_json_object_and_nothing_else():
     assert ended.stderr == ""
 
 
+@pytest.mark.parametrize("program", ["import partage", "from partage.cli import app; app(['--help'])"])
+def test_what_computes_nothing_does_not_wait_for_what_computes(program):
+    heavy = {"joblib", "matplotlib", "numba", "numpy", "polars", "scipy"}
+    watch = f"import atexit, sys; atexit.register(lambda: print('loaded', *({heavy} & set(sys.modules))))"
+    command = [sys.executable, "-c", f"{watch}\n{program}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "loaded"
+
+
+def test_every_public_name_and_every_room_is_there_without_an_import_of_its_own():
+    program = (
+        "import partage; names = dir(partage); assert set(partage.__all__) <= set(names), names\n"
+        "assert callable(partage.play) and partage.testing.check_rule\n"
+        "assert partage.arms.Bernoulli is partage.Bernoulli\n"
+        "assert not hasattr(partage, 'nothing') and not hasattr(partage, '_nothing')\n"
+        "from partage import *\n"
+        "assert all(globals()[name] is getattr(partage, name) for name in partage.__all__)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_a_terminal_that_cannot_show_every_sign_gets_the_tables_all_the_same(file):
     file.write_text(FILE.replace("mean = 0.9", 'mean = 0.9\nname = "thé"'), encoding="utf-8")
     for flags, name in (([], "th?"), (["--json"], "th\\u00e9")):

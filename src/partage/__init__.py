@@ -11,27 +11,30 @@
 True
 """
 
-from partage.arms import (
-    Bernoulli,
-    Beta,
-    Constant,
-    Discrete,
-    Empirical,
-    RandomBernoulli,
-    TruncatedNormal,
-    Uniform,
-    bernoulli,
-)
-from partage.board import Board, Pull, Record
-from partage.engine.reference import Rule
-from partage.engine.tally import Tally
-from partage.errors import FileError, InputError, PartageError, SettlementError
-from partage.figures.chunk import play_run
-from partage.figures.play import play
-from partage.figures.result import Estimate, Result
-from partage.game import Game
-from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
-from partage.sharing import Sharing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from partage.arms import (
+        Bernoulli,
+        Beta,
+        Constant,
+        Discrete,
+        Empirical,
+        RandomBernoulli,
+        TruncatedNormal,
+        Uniform,
+        bernoulli,
+    )
+    from partage.board import Board, Pull, Record
+    from partage.engine.reference import Rule
+    from partage.engine.tally import Tally
+    from partage.errors import FileError, InputError, PartageError, SettlementError
+    from partage.figures.chunk import play_run
+    from partage.figures.play import play
+    from partage.figures.result import Estimate, Result
+    from partage.game import Game
+    from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
+    from partage.sharing import Sharing
 
 __version__ = "0.1.0"
 
@@ -67,3 +70,49 @@ __all__ = [
     "play",
     "play_run",
 ]
+
+# Each name comes with its room the first time it is asked for: `import partage`, `partage --help` and the client must
+# not wait for numba and polars.
+_ROOMS = {
+    "arms": (
+        "Bernoulli",
+        "Beta",
+        "Constant",
+        "Discrete",
+        "Empirical",
+        "RandomBernoulli",
+        "TruncatedNormal",
+        "Uniform",
+        "bernoulli",
+    ),
+    "board": ("Board", "Pull", "Record"),
+    "engine.reference": ("Rule",),
+    "engine.tally": ("Tally",),
+    "errors": ("FileError", "InputError", "PartageError", "SettlementError"),
+    "figures.chunk": ("play_run",),
+    "figures.play": ("play",),
+    "figures.result": ("Estimate", "Result"),
+    "game": ("Game",),
+    "rules": ("KLETC", "BalancedETC", "BalancedGLR", "FullSharing", "NoProtocol", "TwoUCB"),
+    "sharing": ("Sharing",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for a good one
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        if name in _ROOM_OF:
+            value = getattr(import_module(f"partage.{_ROOM_OF[name]}"), name)
+        elif not name.startswith("_") and find_spec(f"partage.{name}"):  # a room itself, such as partage.arms
+            value = import_module(f"partage.{name}")
+        else:
+            raise AttributeError(f"module 'partage' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -192,6 +193,7 @@ def simulate(
 
     [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6 --balance 1[/bold]
     """
+    _load("figures.play")
     from partage.figures.play import play
     from partage.gamefile import game_by_flags, number, read_game
 
@@ -287,6 +289,11 @@ def _interruptible(work: Callable[[], T]) -> T:
     return outcome.result()
 
 
+def _load(room: str) -> None:
+    """Import a room that computes: in the midst of a compiled module's import, Ctrl-C would be an ImportError."""
+    _interruptible(lambda: import_module(f"partage.{room}"))
+
+
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error, on a terminal only, once the play has taken a while."""
@@ -337,6 +344,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object in place of the tables.")] = False,
 ) -> None:
     """Check what the paper promises on runs that are played: premise, bound, measured, verdict."""
+    _load("theory.audit")
     from partage.gamefile import number, read_game
     from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
@@ -478,6 +486,7 @@ def reproduce(
     What is finished is kept: after Ctrl-C the same command goes on from there. The exit code is 1 if a claim comes
     out otherwise than it is known to at full size.
     """
+    _load("report.reproduce")
     from rich.console import Console
 
     from partage.gamefile import number
