@@ -246,6 +246,19 @@ def test_what_was_acknowledged_survives_kill_9(store, database_url):
         again.close()
 
 
+def test_sqlite_commits_to_disk(tmp_path):
+    """What kill -9 cannot show: without these a loss of power would take what was acknowledged."""
+    with closing(open_store(str(tmp_path / "partage.db"))) as store:
+        settings = [store._driver.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    assert settings == ["wal", 2]
+
+
+def test_postgresql_commits_as_the_database_is_set(postgres_url):
+    with closing(open_store(postgres_url)) as store, store._engine.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+
+
 # --- snapshots ----------------------------------------------------------------------------------------------
 
 
@@ -337,11 +350,21 @@ def test_others_are_woken(postgres_url):
         assert heard.get(timeout=WAIT) == ("", 0)
         append(store, "one", row(3))
         heard_until(heard, ("one", 3))
+        with psycopg.connect(plain(postgres_url), autocommit=True) as connection:
+            connection.execute("NOTIFY partage")
+        heard_until(heard, ("", 0))
         stop()
         stop()
         append(store, "one", row(4))
         assert not [thread for thread in threading.enumerate() if thread.name == "partage-listen"]
         assert heard.empty()
+
+
+def test_a_closed_store_listens_no_more(postgres_url):
+    store = open_store(postgres_url)
+    store.listen(lambda *_: None)
+    store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "partage-listen"]
 
 
 def test_there_is_nothing_to_hear_with_one_process(tmp_path):

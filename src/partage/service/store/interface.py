@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import sqlalchemy as sa
 
 from partage.errors import PartageError
-from partage.service.store.tables import collaborations, events, invites, meta, sessions, snapshots, tokens
+from partage.service.store.tables import collaborations, events, meta, sessions, snapshots, tokens
+from partage.service.store.tables import invites as invites_
 
 T = TypeVar("T")
 
@@ -213,25 +214,25 @@ class Store(ABC):
 
     def invite(self, hashed: str) -> Invite | None:
         """Return the invite whose code has this hash; None if there is none."""
-        found = self._read(_invites().where(invites.c.hashed == hashed))
+        found = self._read(_invites().where(invites_.c.hashed == hashed))
         return Invite._make(found[0]) if found else None
 
     def invites(self, collaboration: str) -> list[Invite]:
         """Return all invites of a collaboration, the oldest first."""
-        wanted = _invites().where(invites.c.collaboration == collaboration)
-        return [Invite._make(found) for found in self._read(wanted.order_by(invites.c.created, invites.c.id))]
+        wanted = _invites().where(invites_.c.collaboration == collaboration)
+        return [Invite._make(found) for found in self._read(wanted.order_by(invites_.c.created, invites_.c.id))]
 
-    def add_invites(self, invites_: Sequence[Invite], /) -> None:
+    def add_invites(self, invites: Sequence[Invite]) -> None:
         """Keep new invites: all of them or none."""
-        if invites_:
-            given = [invite._asdict() for invite in invites_]
-            self._write(lambda connection: connection.execute(invites.insert(), given))
+        if invites:
+            given = [invite._asdict() for invite in invites]
+            self._write(lambda connection: connection.execute(invites_.insert(), given))
 
     def revoke(self, collaboration: str, invite_id: str) -> bool:
         """Revoke an invite for good; whether there is such an invite."""
         statement = (
-            invites.update()
-            .where(invites.c.collaboration == collaboration, invites.c.id == invite_id)
+            invites_.update()
+            .where(invites_.c.collaboration == collaboration, invites_.c.id == invite_id)
             .values(revoked=True)
         )
         return self._write(lambda connection: connection.execute(statement).rowcount) > 0
@@ -262,8 +263,8 @@ class Store(ABC):
     def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
         """Call `wake(collaboration, seq)`, from a thread of its own, whenever any process has written.
 
-        `wake("", 0)` says that anything may have changed. Returns a function that ends it. Where only one
-        process writes there is nothing to hear, and nothing is called.
+        `wake("", 0)` says that anything may have changed. Returns a function that ends it; closing the store ends
+        it too. `wake` raises nothing. Where only one process writes there is nothing to hear, and nothing is called.
         """
 
 
@@ -274,4 +275,4 @@ def _ledger(collaboration: str) -> sa.Select[Any]:
 
 
 def _invites() -> sa.Select[Any]:
-    return sa.select(*(invites.c[name] for name in Invite._fields))
+    return sa.select(*(invites_.c[name] for name in Invite._fields))

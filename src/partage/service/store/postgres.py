@@ -70,6 +70,7 @@ class PostgresStore(Store):
         self._url = url.difference_update_query(["options"])
         at = f" at {url.host}" if url.host else ""
         self._name = f"The PostgreSQL database {url.database}{at}"
+        self._listeners: list[_Listener] = []
         self._settings = {"connect_timeout": CONNECT_SECONDS, "options": options, **KEEPALIVES}
         try:
             self._engine = sa.create_engine(
@@ -94,6 +95,8 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         """Let go of the database; a second call does nothing."""
+        while self._listeners:
+            self._listeners.pop().stop()
         self._engine.dispose()
 
     @contextmanager
@@ -164,6 +167,7 @@ class PostgresStore(Store):
         settings = {**settings, **self._settings, "autocommit": True}
         listener = _Listener(lambda: psycopg.connect(*given, **settings), wake)
         listener.start()
+        self._listeners.append(listener)
         return listener.stop
 
 
@@ -266,7 +270,10 @@ class _Listener:
             database.consume_input()
             while (heard := database.notifies()) is not None:
                 collaboration, _, seq = heard.extra.decode().rpartition(" ")
-                self._wake(collaboration, int(seq))
+                if seq.isdecimal():
+                    self._wake(collaboration, int(seq))
+                else:  # an operator's own NOTIFY, by hand
+                    self._wake("", 0)
 
 
 def _bring_up_to_date(connection: sa.Connection) -> None:

@@ -11,7 +11,6 @@ meta = sa.Table(
     everything,
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
-    sqlite_with_rowid=False,
 )
 
 collaborations = sa.Table(
@@ -39,8 +38,17 @@ events = sa.Table(
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("pull", sa.BigInteger),
     sa.PrimaryKeyConstraint("collaboration", "seq"),
-    sa.UniqueConstraint("collaboration", "pull"),
-    sqlite_with_rowid=False,  # the ledger is read in the order of its key: one tree to write in place of two
+    sqlite_with_rowid=False,  # a collaboration's rows lie together, in the order in which they are read
+)
+
+# Only of rows that tell of a pull, which most do not: every commit is the shorter for it.
+sa.Index(
+    "events_pull",
+    events.c.collaboration,
+    events.c.pull,
+    unique=True,
+    sqlite_where=events.c.pull.is_not(None),
+    postgresql_where=events.c.pull.is_not(None),
 )
 
 snapshots = sa.Table(
