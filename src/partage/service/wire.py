@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from partage.rules import RULES, rule_by_name
@@ -195,6 +194,14 @@ class AgentView(Struct):
     horizon_left: int
 
 
+class InviteView(Struct):
+    """An invite that may still be used; its code is not kept."""
+
+    id: str
+    created: int
+    expires: int
+
+
 class SettlementRow(Struct):
     """An agent's part, in micro-units. net = compensation - charge: positive, she receives."""
 
@@ -256,23 +263,13 @@ def not_allowed(field: str) -> Refused:
     return invalid(field, f"The field {field} must be {_ALLOWED.get(name, 'something else')}.")
 
 
-def parse(body: bytes, kind: type[Any]) -> Any:
-    """Return the body of a request, or refuse it."""
-    try:
-        return msgspec.json.decode(body or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise _refused(str(error), kind) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Refused(400, 'The body is not JSON; send an object such as {"request": "…"}.') from None
-
-
-def _refused(message: str, kind: type[Any]) -> Refused:
+def refusal_of(message: str, kind: Any) -> Refused:
     """Turn msgspec's message into a sentence of ours. It names places and types, never what was sent."""
     what, _, place = message.partition(" - at `$")
     field = place.rstrip("`").removeprefix(".").replace("[...]", "[]")
-    known = ", ".join(kind.__struct_fields__)
+    known = ", ".join(getattr(kind, "__struct_fields__", ()))
     if "unknown field" in what:
-        return invalid(field or "", f"The body has a field that is not known here; known are {known}.")
+        return Refused(422, f"The body has a field that is not known here; known are {known}.", field or None)
     if "missing required field" in what:
         name = what.rsplit("`", 2)[-2]
         full = f"{field}.{name}" if field else name

@@ -1,0 +1,412 @@
+"""The API: paths, who may use them, and how refusals look. `create_app` puts it together with the pages."""
+
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from litestar import Litestar, MediaType, Request, Response, Router, delete, get, patch, post
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State as AppState
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import BaseRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, YamlRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.response import Stream
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from partage import __version__
+from partage.service import access, wire
+from partage.service.access import Who
+from partage.service.accounts import own_view
+from partage.service.book import Book, agent_views, clock, collaboration_view, expiring
+from partage.service.controller import Controller
+from partage.service.metrics import Metrics
+from partage.service.refusal import Refused
+from partage.service.store import StoreError
+
+log = logging.getLogger("partage.service")
+
+COOKIE = "partage_session"
+AnyRequest = Request[Any, Any, AppState]
+Connection = ASGIConnection[Any, Any, Any, AppState]
+
+
+# who speaks
+
+
+def bearer(connection: Connection) -> str | None:
+    """Return the token of the Authorization header."""
+    kind, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" and token.strip() else None
+
+
+def csrf_token(session: str) -> str:
+    """Return what a page must send along with its session, which no other site can know."""
+    return access.derived("", session, "csrf")
+
+
+async def identify(connection: Connection, _: BaseRouteHandler) -> None:
+    """Find out who speaks, by token or by a browser's session, before anything else is looked at."""
+    controller: Controller = connection.app.state.controller
+    token = bearer(connection)
+    if token is not None:
+        secret, who = token, await controller.who(token)
+    else:
+        session = connection.cookies.get(COOKIE)
+        if session is None:
+            raise Refused(401, "This needs a token: send the header Authorization: Bearer TOKEN.")
+        secret, who = session, await controller.session(session)
+        safe = connection.scope.get("method") in ("GET", "HEAD")
+        if not safe and connection.headers.get("x-csrf-token") != csrf_token(session):
+            raise Refused(403, "The page's token is missing or old; reload the page.")
+    connection.scope["partage"] = (secret, who)  # type: ignore[typeddict-unknown-key]
+
+
+def who_of(request: AnyRequest) -> Who:
+    """Return who speaks, as `identify` found."""
+    who: Who = request.scope["partage"][1]  # type: ignore[typeddict-item]
+    return who
+
+
+def secret_of(request: AnyRequest) -> str:
+    """Return the secret that was shown."""
+    secret: str = request.scope["partage"][0]  # type: ignore[typeddict-item]
+    return secret
+
+
+def controller_of(request: AnyRequest) -> Controller:
+    """Return the controller of this process."""
+    controller: Controller = request.app.state.controller
+    return controller
+
+
+def operator_only(connection: Connection, _: BaseRouteHandler) -> None:
+    """Refuse all but the operator."""
+    access.needs_operator(connection.scope["partage"][1])  # type: ignore[typeddict-item]
+
+
+def member_only(connection: Connection, _: BaseRouteHandler) -> None:
+    """Refuse all but agents of this collaboration."""
+    access.needs_agent(connection.scope["partage"][1], connection.path_params["id"])  # type: ignore[typeddict-item]
+
+
+def readers_only(connection: Connection, _: BaseRouteHandler) -> None:
+    """Refuse all but the operator and agents of this collaboration."""
+    access.needs_reader(connection.scope["partage"][1], connection.path_params["id"])  # type: ignore[typeddict-item]
+
+
+OPERATOR: list[Any] = [identify, operator_only]
+MEMBER: list[Any] = [identify, member_only]
+READERS: list[Any] = [identify, readers_only]
+
+
+async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]:
+    """Return the controller, the agent's collaboration, and the agent."""
+    controller = controller_of(request)
+    agent = who_of(request).agent
+    assert agent is not None
+    return controller, controller.books.get(id) or await controller.book(id), agent
+
+
+# the operator's calls
+
+
+@post("/collaborations", guards=OPERATOR, summary="Create a collaboration")
+async def create(request: AnyRequest, data: wire.NewCollaboration) -> wire.Created:
+    """Create a collaboration, with invites for its first agents."""
+    id, codes = await controller_of(request).create(secret_of(request), data)
+    log.info("collaboration created", extra={"collaboration": id})
+    return wire.Created(id, codes)
+
+
+@get("/collaborations", guards=OPERATOR, summary="List the collaborations")
+async def collaborations(request: AnyRequest) -> list[wire.CollaborationView]:
+    """Return all collaborations, the oldest first."""
+    return [collaboration_view(book.state) for book in await controller_of(request).collaborations()]
+
+
+@get("/collaborations/{id:str}", guards=READERS, summary="The configuration and the tie order")
+async def collaboration(request: AnyRequest, id: str) -> wire.CollaborationView:
+    """Return a collaboration's configuration."""
+    return collaboration_view((await controller_of(request).fresh(id)).state)
+
+
+@get("/collaborations/{id:str}/agents", guards=OPERATOR, summary="List the agents")
+async def agents(request: AnyRequest, id: str) -> list[wire.AgentView]:
+    """Return the agents in order of joining."""
+    return agent_views((await controller_of(request).fresh(id)).state)
+
+
+@post("/collaborations/{id:str}/invites", guards=OPERATOR, summary="Make more invites")
+async def invite(request: AnyRequest, id: str, data: wire.NewInvites = wire.NewInvites()) -> wire.Created:  # noqa: B008
+    """Make invites, each for one agent."""
+    return wire.Created(id, await controller_of(request).invite(secret_of(request), id, data))
+
+
+@get("/collaborations/{id:str}/invites", guards=OPERATOR, summary="List the invites that may be used")
+async def invites(request: AnyRequest, id: str) -> list[wire.InviteView]:
+    """Return the invites that nobody used and that have not expired; their codes are not kept."""
+    controller = controller_of(request)
+    found = expiring(await controller.invites(id), (await controller.fresh(id)).state, clock())
+    return [wire.InviteView(invite.id, invite.created, invite.expires) for invite in found]
+
+
+@delete("/collaborations/{id:str}/invites/{invite_id:str}", guards=OPERATOR, summary="Revoke an invite")
+async def revoke(request: AnyRequest, id: str, invite_id: str) -> None:
+    """Let an invite not be used any more."""
+    await controller_of(request).revoke(id, invite_id)
+
+
+@post("/collaborations/{id:str}/close", guards=OPERATOR, status_code=200, summary="Close and settle")
+async def close(request: AnyRequest, id: str) -> wire.SettlementView:
+    """Close a collaboration and return its settlement; again, the same."""
+    view = await controller_of(request).close(id)
+    log.info("collaboration closed", extra={"collaboration": id})
+    return view
+
+
+# what both may read
+
+
+@get("/collaborations/{id:str}/board", guards=READERS, summary="The board")
+async def board(request: AnyRequest, id: str) -> Response[bytes]:
+    """Return the board, with an ETag that covers every change."""
+    body, etag = (await controller_of(request).fresh(id)).board()
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(b"", status_code=304, headers=headers)
+    return Response(body, media_type=MediaType.JSON, headers=headers)
+
+
+@get("/collaborations/{id:str}/events", guards=READERS, summary="The board, live (server-sent events)")
+async def events(request: AnyRequest, id: str) -> Stream:
+    """Send the board now and after each change, coalesced."""
+    controller = controller_of(request)
+    await controller.book(id)
+
+    async def boards() -> AsyncIterator[bytes]:
+        last = b""
+        async for book in controller.watch(id):
+            if book is None:
+                yield b": still here\n\n"
+                continue
+            body, _ = book.board()
+            if body != last:
+                last = body
+                yield b"event: board\ndata: " + body + b"\n\n"
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return Stream(boards(), media_type="text/event-stream", headers=headers)
+
+
+@get("/collaborations/{id:str}/settlement", guards=READERS, summary="The settlement")
+async def settlement(request: AnyRequest, id: str) -> wire.SettlementView:
+    """Return the settlement, before the close as if it closed now: to an agent her own row and the totals."""
+    view = await controller_of(request).settlement(id)
+    agent = who_of(request).agent
+    return view if agent is None else own_view(view, agent)
+
+
+@get("/collaborations/{id:str}/ledger", guards=READERS, summary="The ledger (NDJSON)")
+async def ledger(request: AnyRequest, id: str) -> Stream:
+    """Return the ledger, a line an event: to an agent with the commit pulls of others as salted hashes."""
+    lines = await controller_of(request).ledger(id, who_of(request).agent)
+    return Stream(lines, media_type="application/x-ndjson")
+
+
+# the agents' calls
+
+
+@post("/collaborations/{id:str}/agents", summary="Join, with an invite as the bearer")
+async def join(request: AnyRequest, id: str, data: wire.NewAgent) -> wire.Joined:
+    """Join a collaboration with the arms to share; the token is shown this once."""
+    code = bearer(request)
+    if code is None:
+        raise Refused(401, "Joining needs an invite: send the header Authorization: Bearer INVITE.")
+    agent, token = await controller_of(request).join(id, code, data)
+    log.info("agent joined", extra={"collaboration": id, "agent": agent})
+    return wire.Joined(agent, token)
+
+
+@post("/collaborations/{id:str}/ask", guards=MEMBER, status_code=200, summary="What to pull next")
+async def ask(request: AnyRequest, id: str, data: wire.Ask = wire.Ask()) -> Response[wire.Pull | None]:  # noqa: B008
+    """Return the agent's next pull: a claim to tell, or a commit pull; 204 in place of it with explore_only."""
+    controller, book, agent = await own_book(request, id)
+    pull = await controller.ask(book, agent, wire.checked_request(data.request), data.explore_only)
+    return Response(pull, status_code=200 if pull is not None else 204)
+
+
+@post("/collaborations/{id:str}/tell", guards=MEMBER, status_code=200, summary="Report a claim's reward")
+async def tell(request: AnyRequest, id: str, data: wire.Tell) -> wire.Told:
+    """Broadcast the reward of a claim. It is on disk when this is answered."""
+    controller, book, agent = await own_book(request, id)
+    return await controller.tell(book, agent, data.pull, data.reward)
+
+
+@post("/collaborations/{id:str}/commits", guards=MEMBER, status_code=200, summary="Report commit pulls")
+async def commits(request: AnyRequest, id: str, data: wire.Commits) -> wire.Told:
+    """Count commit pulls that the client decided by itself."""
+    controller, book, agent = await own_book(request, id)
+    return await controller.commits(book, agent, data)
+
+
+@get("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Yourself")
+async def me(request: AnyRequest, id: str) -> wire.AgentView:
+    """Return the agent's own entry."""
+    agent = who_of(request).agent
+    views = agent_views((await controller_of(request).fresh(id)).state)
+    return next(view for view in views if view.agent == agent)
+
+
+@patch("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Change what you share")
+async def consent(request: AnyRequest, id: str, data: wire.Consent) -> wire.AgentView:
+    """Share these arms and no others from now on; claims on arms that are withdrawn are cancelled."""
+    controller, book, agent = await own_book(request, id)
+    await controller.consent(book, agent, data.shares)
+    return next(view for view in agent_views(book.state) if view.agent == agent)
+
+
+@delete("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Leave")
+async def leave(request: AnyRequest, id: str) -> None:
+    """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
+    controller, book, agent = await own_book(request, id)
+    await controller.leave(book, agent)
+    log.info("agent left", extra={"collaboration": id, "agent": agent})
+
+
+# the operator's machinery
+
+
+@get("/health", summary="Whether this process answers")
+async def health() -> dict[str, str]:
+    """Say that the process is alive."""
+    return {"status": "ok", "version": __version__}
+
+
+@get("/ready", summary="Whether the database answers too")
+async def ready(request: AnyRequest) -> dict[str, str]:
+    """Say that requests can be served."""
+    controller = controller_of(request)
+    await controller.reading(controller.store.ready)
+    return {"status": "ready"}
+
+
+@get("/metrics", media_type=MediaType.TEXT, summary="Metrics for Prometheus", include_in_schema=False)
+async def metrics(request: AnyRequest) -> Response[bytes]:
+    """Return counters and latencies in Prometheus's text format."""
+    found: Metrics = request.app.state.metrics
+    return Response(found.text(controller_of(request)), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+# refusals
+
+
+def refused(_: AnyRequest, error: Refused) -> Response[wire.Error]:
+    """Answer a refusal."""
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    return Response(wire.Error(error.sentence, error.field), status_code=error.status, headers=headers)
+
+
+def invalid_body(request: AnyRequest, error: ValidationException) -> Response[wire.Error]:
+    """Answer a body that is not what it must be."""
+    extra: Any = error.extra
+    first = extra[0] if isinstance(extra, list) and extra else {}
+    data = request.route_handler.parsed_data_field
+    field = first.get("key", "data")
+    place = "" if field == "data" else f" - at `$.{field}`"
+    return refused(request, wire.refusal_of(f"{first.get('message', '')}{place}", data.annotation if data else None))
+
+
+def http_error(request: AnyRequest, error: HTTPException) -> Response[wire.Error]:
+    """Answer what the framework refuses, in our words."""
+    sentence = {
+        400: 'The body is not JSON; send an object such as {"request": "…"}.',
+        404: "There is nothing at this address; /schema lists what there is.",
+        405: "This address does not take this method; /schema lists what it takes.",
+        413: f"The body is too large; at most {wire.LARGEST_BODY:,} bytes are taken.",
+    }.get(error.status_code, "This request cannot be served.")
+    return Response(wire.Error(sentence), status_code=error.status_code)
+
+
+def store_failed(_: AnyRequest, error: StoreError) -> Response[wire.Error]:
+    """Answer that the database cannot be used now; the operator's log says why."""
+    log.error("database failed", extra={"reason": str(error)})
+    return Response(wire.Error("The database does not answer; try again later."), status_code=503)
+
+
+def failed(_: AnyRequest, error: Exception) -> Response[wire.Error]:
+    """Answer a defect of ours. The log says where, and not what was sent."""
+    where = traceback.extract_tb(error.__traceback__)[-6:]
+    places = [f"{frame.name}:{frame.lineno}" for frame in where]
+    log.error("unexpected error", extra={"error": type(error).__name__, "where": places})
+    return Response(wire.Error("Something is wrong with the controller; its log says where."), status_code=500)
+
+
+# together
+
+
+def measured(app: ASGIApp) -> ASGIApp:
+    """Count each request and its time."""
+
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+        if str(scope["type"]) != "http":
+            await app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def watching(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await app(scope, receive, watching)
+        finally:
+            scope["litestar_app"].state.metrics.count(scope, status, time.perf_counter() - began)
+
+    return asgi
+
+
+def create_app(controller: Controller) -> Litestar:
+    """Return the application of a controller."""
+    from partage.service.pages import page_routes
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await controller.start()
+        log.info("started", extra={"version": __version__})
+        yield
+        await controller.stop()
+        log.info("stopped")
+
+    calls: list[Any] = [create, collaborations, collaboration, agents, invite, invites, revoke, close]
+    calls += [board, events, settlement, ledger, join, ask, tell, commits, me, consent, leave]
+    return Litestar(
+        [Router("/v1", route_handlers=calls), health, ready, metrics, *page_routes()],
+        lifespan=[lifespan],
+        state=AppState({"controller": controller, "metrics": Metrics()}),
+        request_max_body_size=wire.LARGEST_BODY,
+        middleware=[measured],
+        exception_handlers={
+            Refused: refused,
+            ValidationException: invalid_body,
+            HTTPException: http_error,
+            StoreError: store_failed,
+            Exception: failed,
+        },
+        openapi_config=OpenAPIConfig(
+            title="Partage",
+            version=__version__,
+            description="The live controller: many parties learn together which option is best.",
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path=["/openapi.json", "/"]), YamlRenderPlugin()],
+            components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
+            security=[{"token": []}],
+        ),
+        logging_config=None,
+    )

@@ -1,0 +1,350 @@
+"""A collaboration in memory, and the writer through which all changes go.
+
+A request that changes something is a job. The writer takes all jobs that wait, plays their moves one after the other
+on the state, writes the events of all of them in one transaction (group commit), and only then answers each. With
+SQLite one writer serves all collaborations, and nobody else can write. With PostgreSQL each collaboration has its
+own: it takes the collaboration's lock, reads what other processes wrote meanwhile, and then does the same; should it
+lose a race all the same, it reads the ledger again and plays the moves again.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from partage.board import radius
+from partage.service.events import AnyEvent, Create, decode
+from partage.service.ledger import GENESIS, seal
+from partage.service.moves import NotOpen, Turn
+from partage.service.refusal import Refused
+from partage.service.state import FORMAT, State
+from partage.service.store import Invite, Lost, NewToken, Row, Store, StoreError
+from partage.service.wire import AgentView, ArmOnBoard, BoardView, CollaborationView, SettlementView
+
+SNAPSHOT_EVERY = 10_000  # events
+ATTEMPTS = 20  # races lost before a request is refused
+
+Move = Callable[[Turn], Any]
+
+
+def clock() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Done:
+    """What a job came to: the move's answer, and the ledger's head after its events."""
+
+    __slots__ = ("answer", "head")
+
+    def __init__(self, answer: Any, head: str) -> None:
+        self.answer = answer
+        self.head = head
+
+
+class Job:
+    """A move that waits to be made, and what is to be kept with its events."""
+
+    __slots__ = ("done", "future", "move", "tokens")
+
+    def __init__(self, move: Move, future: "asyncio.Future[Done]") -> None:
+        self.move = move
+        self.future = future
+        self.tokens: list[NewToken] = []
+        self.done: Done | Exception | None = None
+
+    def answer(self) -> None:
+        """Give the answer to whoever waits for it."""
+        if self.future.done():  # she has gone
+            return
+        if isinstance(self.done, Exception):
+            self.future.set_exception(self.done)
+        elif self.done is not None:
+            self.future.set_result(self.done)
+
+
+class Broken(Exception):
+    """A move that failed in a way nobody foresaw."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self.job = job
+
+
+class Book:
+    """A collaboration in memory: its state and the ledger's head; who waits to change it; who watches it."""
+
+    def __init__(self, state: State, head: str, kept: int = 0) -> None:
+        self.id = state.config.collaboration
+        self.arms = {name: arm for arm, name in enumerate(state.config.arms)}
+        self.state = state
+        self.head = head
+        self.kept = kept  # the seq of the last snapshot
+        self.jobs: list[Job] = []
+        self.writing: asyncio.Future[None] | None = None  # while events are in the state and not yet on disk
+        self.watchers: set[asyncio.Event] = set()
+        self.feed: list[AnyEvent] = []  # the last events, for the operator's page
+        self.preview: tuple[int, int, SettlementView] | None = None  # seq, when, and what it would be
+        self._board: tuple[int, bytes, str] | None = None
+
+    @classmethod
+    def load(cls, store: Store, collaboration: str) -> "Book | None":
+        """Read a collaboration: its last snapshot, and the events since."""
+        found = store.snapshot(collaboration, FORMAT)
+        state: State | None = None
+        head, kept = GENESIS, 0
+        if found is not None:
+            with contextlib.suppress(
+                msgspec.MsgspecError
+            ):  # a snapshot is a cache: one that does not fit is not used
+                kept, state = found[0], State.load(found[1])
+                row = store.row(collaboration, kept)
+                assert row is not None
+                head = row.head
+        while rows := store.rows(collaboration, after=state.seq if state else 0, limit=10_000):
+            for row in rows:
+                event = decode(row.body)
+                if state is None:
+                    assert isinstance(event, Create)
+                    state = State(event)
+                else:
+                    state.apply(event)
+            head = rows[-1].head
+        return None if state is None else cls(state, head, kept)
+
+    def restart(self, fresh: "Book") -> None:
+        """Go back to what is on disk, after a failed write or a lost race."""
+        self.state, self.head, self.kept = fresh.state, fresh.head, fresh.kept
+        self.feed, self.preview, self._board = [], None, None
+
+    def take(self, rows: list[Row]) -> None:
+        """Take in rows that another process wrote."""
+        for row in rows:
+            if row.seq > self.state.seq:
+                event = decode(row.body)
+                self.state.apply(event)
+                self.remember(event)
+        if rows:
+            self.head = rows[-1].head
+
+    def remember(self, event: AnyEvent) -> None:
+        """Add an event to the feed of the last ones."""
+        self.feed.append(event)
+        if len(self.feed) > 400:
+            del self.feed[:200]
+
+    def play(self, job: Job, now: int) -> list[Row]:
+        """Make a job's move; its answer is kept in the job until the events are on disk."""
+        turn = Turn(self.state, now)
+        job.tokens.clear()
+        answer: Any
+        try:
+            answer = job.move(turn)
+        except (Refused, NotOpen) as refused:
+            answer = refused
+        except Exception as error:
+            job.done = error
+            raise Broken(job) from error
+        rows = []
+        for event in turn.events:
+            row = seal(event, self.head)
+            self.head = row.head
+            rows.append(row)
+            self.remember(event)
+        job.done = answer if isinstance(answer, Exception) else Done(answer, self.head)
+        return rows
+
+    def wake(self) -> None:
+        """Tell those who watch that something changed."""
+        for watcher in self.watchers:
+            watcher.set()
+
+    def board(self) -> tuple[bytes, str]:
+        """Return the board as JSON, and its ETag."""
+        if self._board is None or self._board[0] != self.state.seq:
+            body = msgspec.json.encode(board_view(self.state))
+            etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+            self._board = (self.state.seq, body, etag)
+        return self._board[1], self._board[2]
+
+
+class Writer:
+    """Writes what waits in some books, all of it in one transaction after another."""
+
+    def __init__(self, store: Store, in_threads: bool) -> None:
+        self.store = store
+        self.in_threads = in_threads  # whether the database is waited for in threads
+        self.waiting: dict[str, Book] = {}
+        self.task: asyncio.Task[None] | None = None
+
+    def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
+        """Let a move wait for the next transaction; the answer comes when it is on disk."""
+        loop = asyncio.get_running_loop()
+        job = Job(move, loop.create_future())
+        if tokens is not None:
+            job.tokens = tokens
+        book.jobs.append(job)
+        self.waiting[book.id] = book
+        if self.task is None or self.task.done():
+            self.task = loop.create_task(self._run())
+        return job.future
+
+    async def _run(self) -> None:
+        while self.waiting:
+            # One turn of the loop lets every request that has arrived join this transaction.
+            await asyncio.sleep(0)
+            books, self.waiting = self.waiting, {}
+            batch = {id: (book, book.jobs) for id, book in books.items()}
+            for book in books.values():
+                book.jobs = []
+            try:
+                await self._batch(batch)
+            except Exception as error:  # nothing of the batch is on disk, or nobody knows
+                for _book, jobs in batch.values():
+                    for job in jobs:
+                        job.done = error
+            for book, jobs in batch.values():
+                for job in jobs:
+                    job.answer()
+                book.wake()
+
+    async def _batch(self, batch: dict[str, tuple[Book, list[Job]]]) -> None:
+        for _attempt in range(ATTEMPTS):
+            places = {id: book.state.seq for id, (book, _) in batch.items()}
+            writing = await self._wait(self.store.begin, places)
+            flying = asyncio.get_running_loop().create_future()
+            rows: dict[str, list[Row]] = {}
+            tokens: list[NewToken] = []
+            try:
+                now = clock()
+                for id, (book, jobs) in batch.items():
+                    book.take(writing.news.get(id, []))
+                    book.writing = flying
+                    written = [row for job in jobs for row in book.play(job, now)]
+                    if written:
+                        rows[id] = written
+                    tokens += [token for job in jobs for token in job.tokens]
+                if rows:
+                    await self._wait(lambda w=writing, r=rows, t=tokens: w.commit(r, tokens=t))
+                    await self._keep_snapshots([book for book, _ in batch.values()])
+                else:
+                    await self._wait(writing.rollback)
+                return
+            except BaseException as error:
+                await self._wait(writing.rollback)
+                for book, _ in batch.values():
+                    fresh = await self._wait(Book.load, self.store, book.id)
+                    assert fresh is not None
+                    book.restart(fresh)
+                if isinstance(error, Broken):
+                    for _book, jobs in batch.values():
+                        jobs[:] = [job for job in jobs if job is not error.job]
+                    error.job.answer()
+                elif not isinstance(error, Lost):
+                    raise
+            finally:
+                for book, _ in batch.values():
+                    book.writing = None
+                flying.set_result(None)
+        raise Refused(503, "The controller is very busy; try again.")
+
+    async def _keep_snapshots(self, books: list[Book]) -> None:
+        for book in books:
+            if book.state.seq - book.kept >= SNAPSHOT_EVERY:
+                book.kept = book.state.seq
+                with contextlib.suppress(StoreError):  # a cache: the next one may do
+                    await self._wait(self.store.keep_snapshot, book.id, book.kept, FORMAT, book.state.dump())
+
+    async def _wait(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Do a piece of the database's work: in a thread where it may have to wait for others."""
+        return await asyncio.to_thread(work, *given) if self.in_threads else work(*given)
+
+
+def created(event: Create) -> tuple[Book, Row]:
+    """Return the book of a new collaboration, and its first row."""
+    row = seal(event, GENESIS)
+    return Book(State(event), row.head), row
+
+
+def board_view(state: State) -> BoardView:
+    """Return the board as it goes over the wire."""
+    config, board = state.config, state.board
+    opened = set() if state.closed else set(state.rule.open_arms(board))
+    arms = []
+    for arm, name in enumerate(config.arms):
+        count = board.counts[arm]
+        arms.append(
+            ArmOnBoard(
+                name,
+                count,
+                board.record.sums[arm],
+                board.mean(arm) if count else None,
+                radius(board.horizon, count) if count else None,
+                board.active[arm],
+                board.public[arm],
+                state.sharers[arm],
+                board.claims[arm],
+                arm in opened,
+            )
+        )
+    leader = state.target() if state.version else None
+    return BoardView(
+        state.version,
+        state.closed is not None,
+        None if leader is None else config.arms[leader],
+        arms,
+        config.horizon,
+        config.rule,
+        config.balance,
+        [config.arms[arm] for arm in board.tie_order],
+        sum(not member.left for member in state.members.values()),
+    )
+
+
+def collaboration_view(state: State) -> CollaborationView:
+    """Return the configuration as it goes over the wire."""
+    config = state.config
+    return CollaborationView(
+        config.collaboration,
+        config.name,
+        list(config.arms),
+        config.horizon,
+        config.rule,
+        config.balance,
+        config.settlement,
+        config.fee,
+        config.value,
+        config.claim_seconds,
+        config.time,
+        config.tie_seed,
+        [config.arms[arm] for arm in state.board.tie_order],
+        len(state.members),
+        state.version,
+        state.closed is not None,
+    )
+
+
+def agent_views(state: State) -> list[AgentView]:
+    """Return the agents in order of joining."""
+    config = state.config
+    return [
+        AgentView(
+            member.id,
+            member.name,
+            [config.arms[arm] for arm in sorted(member.shares)],
+            sum(member.explore.values()),
+            sum(member.commit.values()),
+            member.left,
+            config.horizon - member.used,
+        )
+        for member in state.members.values()
+    ]
+
+
+def expiring(invites: list[Invite], state: State, now: int) -> list[Invite]:
+    """Return the invites that may still be used."""
+    return [i for i in invites if not i.revoked and i.expires > now and i.id not in state.invites]

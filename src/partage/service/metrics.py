@@ -1,0 +1,50 @@
+"""Counters and latencies, in Prometheus's text format."""
+
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from partage.service.controller import Controller
+
+
+class Metrics:
+    """What one process has served."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "partage_requests", "Requests by path and status", ["path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "partage_request_seconds",
+            "Time to answer, by path",
+            ["path"],
+            registry=self.registry,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+        )
+        self.collaborations = Gauge("partage_collaborations", "Collaborations in memory", registry=self.registry)
+        self.watchers = Gauge("partage_watchers", "Streams of events that are open", registry=self.registry)
+        self.broadcasts = Gauge(
+            "partage_broadcasts", "Broadcasts of the collaborations in memory", registry=self.registry
+        )
+        self._known: dict[tuple[str, int], Any] = {}
+
+    def count(self, scope: Any, status: int, seconds: float) -> None:
+        """Count a request. Its path is the template, so that neither ids nor what was mistyped becomes a label."""
+        path = scope.get("path_template") or "unknown"
+        found = self._known.get((path, status))
+        if found is None:
+            found = self.requests.labels(path, str(status)), self.seconds.labels(path)
+            self._known[(path, status)] = found
+        found[0].inc()
+        if not path.endswith("/events"):  # a stream lasts as long as its reader likes
+            found[1].observe(seconds)
+
+    def text(self, controller: "Controller") -> bytes:
+        """Return all of it as text."""
+        books = controller.books.values()
+        self.collaborations.set(len(books))
+        self.watchers.set(sum(len(book.watchers) for book in books))
+        self.broadcasts.set(sum(book.state.version for book in books))
+        return generate_latest(self.registry)

@@ -1,0 +1,8 @@
+"""Pages for people: the operator's dashboard, joining, and a member's page."""
+
+from typing import Any
+
+
+def page_routes() -> list[Any]:
+    """Return the routes of the pages."""
+    return []
