@@ -62,7 +62,7 @@ def join(turn: Turn, name: str, shares: Sequence[int], invite: str, request: str
     if invite in state.invites:
         raise forbidden("This invite was used; ask the operator for another.")
     agent = f"a{len(state.members) + 1}"
-    return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(shares)), invite=invite, request=request)
+    return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(set(shares))), invite=invite, request=request)
 
 
 def lapse(turn: Turn) -> None:
@@ -114,7 +114,7 @@ def tell(turn: Turn, agent: str, pull: int, reward: float) -> Tell:
     return turn.write(Tell, agent=agent, pull=pull, arm=handed.arm, reward=reward, version=state.version + 1)
 
 
-def not_open(state: State, agent: str, pull: int, told: Tell | None, row: AnyEvent | None, reward: float) -> Tell:
+def not_open(agent: str, told: Tell | None, row: AnyEvent | None, reward: float) -> Tell:
     """Answer a tell of a pull that is no claim any more: `told` is the tell of it, `row` the event of the pull."""
     if told is not None:
         if told.agent != agent:
@@ -168,7 +168,7 @@ def _check_run(state: State, member: Member, run: Run, field: str, reported: int
     last = state.windows[run.version - first + 1].moments[0][0] if window.until is not None else state.seq + 1
     ends = [moment[0] for moment in window.moments[1:]] + [last]
     for (start, arm, opened), end in zip(window.moments, ends, strict=True):
-        if arm == run.arm and any(not opened & shares for shares in _shared(member, start, end)):
+        if arm == run.arm and any(not int(opened, 16) & shares for shares in _shared(member, start, end)):
             return
     raise conflict(
         "At no moment of this version did the board tell you to commit to this arm: "
@@ -180,7 +180,8 @@ def _check_run(state: State, member: Member, run: Run, field: str, reported: int
 def _shared(member: Member, start: int, end: int) -> list[int]:
     """Return what the agent shared at some moment from event `start` up to before event `end`, each as bits."""
     ends = [seq for seq, _ in member.consents[1:]] + [math.inf]
-    return [shares for (seq, shares), until in zip(member.consents, ends, strict=True) if seq < end and until > start]
+    spans = zip(member.consents, ends, strict=True)
+    return [int(shares, 16) for (seq, shares), until in spans if seq < end and until > start]
 
 
 def consent(turn: Turn, agent: str, shares: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -57,7 +58,7 @@ class Window(Struct):
     """
 
     version: int
-    moments: list[tuple[int, int, int]]
+    moments: list[tuple[int, int, str]]
     until: int | None = None
 
 
@@ -68,7 +69,7 @@ class Member(Struct):
     name: str
     shares: frozenset[int]
     joined: int
-    consents: list[tuple[int, int]]  # (seq, arms as bits) of each consent, the first with her coming
+    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, the first with her coming
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
     used: int = 0  # pulls of her horizon
@@ -97,9 +98,9 @@ class _Kept(Struct):
     closed: Close | None
 
 
-def bits(arms: Any) -> int:
-    """Return a set of arms as the bits of a number."""
-    return sum(1 << arm for arm in arms)
+def bits(arms: Iterable[int]) -> str:
+    """Return a set of arms as the bits of a number, in hex: a snapshot takes no number of more than 64 bits."""
+    return f"{sum(1 << arm for arm in arms):x}"
 
 
 def tie_order(tie_seed: str, arms: int) -> list[int]:
@@ -130,8 +131,9 @@ class State:
         self.late: dict[int, Handed] = {}  # those that lapsed, and may still be told
         self.cancelled: set[int] = set()
         self.invites: dict[str, str] = {}  # of those that were used: by whom
-        self.windows: deque[Window] = deque([Window(0, [(create.seq, -1, 0)])])
+        self.windows: deque[Window] = deque([Window(0, [(create.seq, -1, bits(()))])])
         self.closed: Close | None = None
+        self._leading = -1
 
     @property
     def version(self) -> int:
@@ -145,8 +147,7 @@ class State:
 
     def target(self) -> int | None:
         """Return the arm that a commit pulls now: the leader; None while no arm is public."""
-        active = self.board.actives()
-        return self.board.best(active) if active else None
+        return None if self._leading < 0 else self._leading
 
     def lapsing(self, now: int) -> list[int]:
         """Return the claims that have waited too long."""
@@ -208,6 +209,7 @@ class State:
         member.explore[event.arm] = member.explore.get(event.arm, 0) + 1
         self.board.record.add(event.arm, event.reward)
         self.rule.revise(self.board)
+        self._see_leader()
         self.windows[-1].until = event.time
         self.windows.append(Window(event.version, []))
         while (until := self.windows[0].until) is not None and until + self.patience < event.time:
@@ -219,7 +221,8 @@ class State:
         for run in event.runs:
             member.commit[run.arm] = member.commit.get(run.arm, 0) + run.pulls
             member.used += run.pulls
-            member.reported = max(member.reported, run.version)
+            if not event.asked:
+                member.reported = max(member.reported, run.version)
         arm = event.runs[0].arm if event.asked else -1
         self._remember(member, event.request, Answered(event.seq, arm, False, self.version))
 
@@ -260,6 +263,7 @@ class State:
             board.shared[arm] = True
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
+        self._see_leader()
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
@@ -280,11 +284,15 @@ class State:
 
     def _note(self) -> None:
         """Note what a commit pulls and which arms are open from here on, if that changed."""
-        target = self.target()
-        arm, opened = -1 if target is None else target, bits(self.rule.open_arms(self.board))
+        opened = bits(self.rule.open_arms(self.board))
         moments = self.windows[-1].moments
-        if not moments or moments[-1][1:] != (arm, opened):
-            moments.append((self.seq, arm, opened))
+        if not moments or moments[-1][1:] != (self._leading, opened):
+            moments.append((self.seq, self._leading, opened))
+
+    def _see_leader(self) -> None:
+        """See what a commit pulls. Claims do not change that, so it is kept; -1 while no arm is public."""
+        active = self.board.actives()
+        self._leading = self.board.best(active) if active else -1
 
     # snapshots
 
@@ -332,6 +340,7 @@ class State:
         for handed in state.claims.values():
             board.claims[handed.arm] += 1
         state.windows = deque(kept.windows)
+        state._see_leader()
         return state
 
 
