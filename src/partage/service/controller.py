@@ -352,8 +352,8 @@ class Controller:
 
     # the agents' requests
 
-    async def join(self, collaboration: str, code: str, new: NewAgent) -> tuple[str, str]:
-        """Let an agent join on an invite: her id and her token."""
+    async def invited(self, collaboration: str, code: str) -> Invite:
+        """Return the invite of a code, or say why it cannot be used. Whether it was used already, joining tells."""
         invite = await self.reading(self.store.invite, access.hashed(code))
         if invite is None:
             raise Refused(401, "This invite is not known here.")
@@ -363,6 +363,11 @@ class Controller:
             raise forbidden("This invite was revoked; ask the operator for another.")
         if invite.expires <= clock():
             raise forbidden("This invite has expired; ask the operator for another.")
+        return invite
+
+    async def join(self, collaboration: str, code: str, new: NewAgent) -> tuple[str, str]:
+        """Let an agent join on an invite: her id and her token."""
+        invite = await self.invited(collaboration, code)
         checked_name("name", new.name)
         request = checked_request(new.request)
         book = await self.book(collaboration)
