@@ -21,6 +21,7 @@ d = 1 / (2 N T), and the settlement is unfinished: regret on the arms left is no
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partage.compiled import compiled
 from partage.engine.tape import bernoulli_sum
@@ -29,6 +30,7 @@ from partage.evidence import kl, mixture_loss
 TRIALS, PLAYS = 32, 512  # plays of 2-UCB alone: to choose an end of each gap, and to measure
 _BLOCKS = 10  # pulls of an arm go in blocks of n / 2^10
 LONGEST = 10**6  # steps of such a play; regret never falls with pulls, so a cut play bounds from below
+CEILING_SEED = 0  # of the plays: a word of their key, the other is the number of the play
 
 
 @compiled
@@ -84,8 +86,9 @@ def mean_end(count, mean, level, side):
 def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
     """Write the ends of each arm's gap to the arms left into `lower` and `upper`; return the leader's mean.
 
-    With `expected` both are the difference of the means. They are 0 for arms that nobody shares. For an arm that is
-    left, `lower` is 0 and `upper` what it may lack to another one left: 0 if it is the only one.
+    With `expected` both are the difference of the means. They are 0 for arms that nobody shares, and never below: in
+    live play a late report may show an arm that is out to be better than those left. For an arm that is left, `lower`
+    is 0 and `upper` what it may lack to another one left: 0 if it is the only one.
     """
     arms, left, leader, leader_mean = len(counts), 0, -1, -math.inf
     for arm in range(arms):
@@ -113,7 +116,7 @@ def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
             if public[arm] and not active[arm]:
                 mean, losses = sums[arm] / counts[arm], loss + mixture_loss(counts[arm], sums[arm])
                 n, m = counts[leader], counts[arm]
-                upper[arm] = min(1.0, gap_end(n, leader_mean, m, mean, spend + losses, 1.0))
+                upper[arm] = min(1.0, max(0.0, gap_end(n, leader_mean, m, mean, spend + losses, 1.0)))
                 lower[arm] = max(0.0, gap_end(n, leader_mean, m, mean, spend_below + losses, -1.0))
         return leader_mean
 
@@ -128,28 +131,30 @@ def gaps_of(counts, sums, active, public, horizon, expected, lower, upper):
             highest_low, highest = max(highest_low, lows[arm]), max(highest, highs[arm])
     for arm in range(arms):
         if public[arm]:
-            upper[arm] = min(1.0, highest - lows[arm])
+            upper[arm] = min(1.0, max(0.0, highest - lows[arm]))
             lower[arm] = 0.0 if active[arm] else max(0.0, highest_low - highs[arm])
     return leader_mean
 
 
 @compiled
-def _play_alone(play, best, gaps, two_log, steps, pulls, unsure):
-    """Count the pulls of each arm in one play of 2-UCB, where the best arm always pays its mean.
+def _play_alone(play, best, gaps, two_log, marks, made):
+    """Play 2-UCB once, where the best arm always pays its mean; count pulls up to each of the steps `marks`.
 
     Between two pulls of other arms the best arm is pulled until its index, best + sqrt(two_log / n), is below theirs:
     one formula. Arms without a gap are left out: they cost nothing. An arm that was pulled n times is pulled in
-    blocks of n / 1,024; `unsure` becomes how many of its last one 2-UCB may not have made.
+    blocks of n / 1,024, of the last of which 2-UCB may have made one pull alone: `made[k]` counts that one, whether
+    step `marks[k]`, in rising order, ends the block or cuts it.
     """
-    arms = len(gaps)
+    arms, steps = len(gaps), marks[-1]
     index, sums = np.full(arms, -math.inf), np.zeros(arms)
+    pulls, sure = np.zeros(arms, np.int64), np.zeros(arms, np.int64)
     word, group_of = np.zeros(arms, np.uint64), np.full(arms, -1)
-    k0, k1 = np.uint64(0), np.uint64(play)
+    k0, k1 = np.uint64(CEILING_SEED), np.uint64(play)
     for arm in range(arms):
-        pulls[arm], unsure[arm] = 0, 0
         if gaps[arm] > 0.0:
             index[arm] = math.inf
     of_best, step = 1, 1
+    mark = _note(0, step, marks, sure, made)
     while step < steps:
         arm, second = 0, -math.inf
         for i in range(1, arms):
@@ -159,23 +164,98 @@ def _play_alone(play, best, gaps, two_log, steps, pulls, unsure):
             else:
                 second = max(second, index[i])
         if index[arm] <= best:
+            _note(mark, steps, marks, sure, made)
             return
         if index[arm] < best + math.sqrt(two_log / of_best):
             until = min(math.floor(two_log / (index[arm] - best) ** 2) + 1.0, 2.0**62)
             step += np.int64(until) - of_best
             of_best = np.int64(until)
+            mark = _note(mark, step, marks, sure, made)
             continue
         bar = max(second, best + math.sqrt(two_log / of_best))
         mean = max(0.0, best - gaps[arm])
         while step < steps:
-            block = min(max(1, pulls[arm] >> _BLOCKS), steps - step)
+            block = max(1, pulls[arm] >> _BLOCKS)
             sums[arm] += bernoulli_sum(k0, k1, mean, arm, pulls[arm], block, 0, word, group_of)
+            sure[arm] = pulls[arm] + 1
             pulls[arm] += block
             step += block
-            unsure[arm] = block - 1
+            if marks[mark] <= step:
+                mark = _note(mark, step, marks, sure, made)
             index[arm] = sums[arm] / pulls[arm] + math.sqrt(two_log / pulls[arm])
             if index[arm] < bar:
                 break
+
+
+@compiled
+def _note(mark, step, marks, sure, made):
+    """Write the pulls into the rows of all marks up to `step`, from row `mark` on; return the next row."""
+    while mark < len(marks) and marks[mark] <= step:
+        for arm in range(len(sure)):
+            made[mark, arm] = sure[arm]
+        mark += 1
+    return mark
+
+
+@compiled
+def _ceilings(best, lower, upper, two_log, marks):
+    """Return the ceiling over each number of pulls in `marks`: at most `LONGEST`, in rising order, at least one."""
+    rows, arms = len(marks), len(lower)
+    made = np.zeros((rows, arms), np.int64)
+    excess = np.zeros((rows, arms))  # what the upper end costs more than the lower
+    for play in range(TRIALS):
+        _play_alone(PLAYS + play, best, lower, two_log, marks, made)
+        for row in range(rows):
+            for arm in range(arms):
+                excess[row, arm] -= lower[arm] * made[row, arm]
+        _play_alone(PLAYS + play, best, upper, two_log, marks, made)
+        for row in range(rows):
+            for arm in range(arms):
+                excess[row, arm] += upper[arm] * made[row, arm]
+    cheaper = np.zeros((rows, arms))
+    for row in range(rows):
+        for arm in range(arms):
+            cheaper[row, arm] = lower[arm] if excess[row, arm] > 0.0 else upper[arm]
+
+    # Which ends are cheaper may differ between rows. Those with the same ends are measured together.
+    least, measured, alike = np.zeros(rows), np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
+    for first in range(rows):
+        if measured[first]:
+            continue
+        size = 0
+        for row in range(first, rows):
+            same = not measured[row]
+            for arm in range(arms):
+                same = same and cheaper[row, arm] == cheaper[first, arm]
+            if same:
+                alike[size], measured[row] = row, True
+                size += 1
+        costs = _measured(best, cheaper[first], two_log, marks[alike[:size]])
+        for place in range(size):
+            least[alike[place]] = costs[place]
+    return least
+
+
+@compiled
+def _measured(best, gaps, two_log, marks):
+    """Return the mean cost of 2-UCB alone up to each of the steps `marks`, less three standard errors."""
+    rows, arms = len(marks), len(gaps)
+    made = np.zeros((rows, arms), np.int64)
+    total, squares = np.zeros(rows), np.zeros(rows)
+    for play in range(PLAYS):
+        _play_alone(play, best, gaps, two_log, marks, made)
+        for row in range(rows):
+            cost = 0.0
+            for arm in range(arms):
+                cost += gaps[arm] * made[row, arm]
+            total[row] += cost
+            squares[row] += cost * cost
+    least = np.zeros(rows)
+    for row in range(rows):
+        mean = total[row] / PLAYS
+        stderr = math.sqrt(max(0.0, squares[row] / PLAYS - mean * mean) / (PLAYS - 1))
+        least[row] = max(0.0, mean - 3.0 * stderr)
+    return least
 
 
 @compiled
@@ -185,29 +265,23 @@ def ceiling(best, lower, upper, two_log, steps):
     2-UCB's regret is not monotone in a gap, so each arm contributes the smaller of what its two ends cost; less
     three standard errors of the plays. The plays have a fixed seed: equal records give equal ceilings.
     """
-    arms = len(lower)
-    steps = min(steps, LONGEST)
-    pulls, unsure = np.zeros(arms, np.int64), np.zeros(arms, np.int64)
-    excess = np.zeros(arms)  # what the upper end costs more than the lower
-    for play in range(TRIALS):
-        _play_alone(PLAYS + play, best, lower, two_log, steps, pulls, unsure)
-        for arm in range(arms):
-            excess[arm] -= lower[arm] * (pulls[arm] - unsure[arm])
-        _play_alone(PLAYS + play, best, upper, two_log, steps, pulls, unsure)
-        for arm in range(arms):
-            excess[arm] += upper[arm] * (pulls[arm] - unsure[arm])
-    cheaper = upper.copy()
-    for arm in range(arms):
-        if excess[arm] > 0.0:
-            cheaper[arm] = lower[arm]
-    total, squares = 0.0, 0.0
-    for play in range(PLAYS):
-        _play_alone(play, best, cheaper, two_log, steps, pulls, unsure)
-        cost = 0.0
-        for arm in range(arms):
-            cost += cheaper[arm] * (pulls[arm] - unsure[arm])
-        total += cost
-        squares += cost * cost
-    mean = total / PLAYS
-    stderr = math.sqrt(max(0.0, squares / PLAYS - mean * mean) / (PLAYS - 1))
-    return max(0.0, mean - 3.0 * stderr)
+    return _ceilings(best, lower, upper, two_log, np.full(1, min(steps, LONGEST), np.int64))[0]
+
+
+def ceilings(
+    best: float,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    two_log: float,
+    steps: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return the `ceiling` over each number of pulls in `steps`, for what a few of them cost.
+
+    A play over fewer steps is the beginning of a longer one, so all of them read the same plays: one set to choose
+    the ends, and one to measure for each choice that is made.
+    """
+    marks, places = np.unique(np.minimum(steps, LONGEST), return_inverse=True)
+    if not len(marks):
+        return np.zeros(0)
+    found: NDArray[np.float64] = _ceilings(best, lower, upper, two_log, marks)[places]
+    return found
