@@ -1,4 +1,4 @@
-"""What tests of the service share: databases of both kinds, and a browser.
+"""What tests of the service share: databases of both kinds, a server, and a browser.
 
 Where PostgreSQL or chromium is missing, a test that needs it is skipped; in CI it fails.
 """
@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.service.postgres import Cluster, binaries
+from tests.service.server import Server
 
 CHROMIUM_FLAGS = (
     "--headless",
@@ -60,6 +61,16 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/partage.db"
     return request.getfixturevalue("postgres_url")
+
+
+# --- the server ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A running server of this test's own, on SQLite; on another database it is `Server(database_url)`."""
+    with Server(f"sqlite:///{tmp_path}/partage.db") as running:
+        yield running
 
 
 # --- the browser --------------------------------------------------------------------------------------------

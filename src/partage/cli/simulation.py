@@ -1,92 +1,26 @@
-"""The command line: one function a command, each thin.
+"""Commands that play games on this machine: simulate, audit, reproduce, studies."""
 
-Every error that Partage raises on purpose, and every slip in the command line itself, becomes one sentence on
-standard error and exit code 2. What is slow to import is imported inside the command that needs it.
-"""
-
-import io
 import json
 import math
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import contextmanager, nullcontext
-from importlib import import_module
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from partage.errors import InputError, PartageError
+from partage.cli.terminal import INTERRUPTED, interruptible, load, progress_bar
+from partage.errors import InputError
 
 if TYPE_CHECKING:
     from partage.gamefile import GameFile
     from partage.rules import KLETC, BalancedETC, BalancedGLR, NoProtocol, TwoUCB
 
-T = TypeVar("T")
-
 HOW_TO_GIVE_A_GAME = (
     "give a game file, as in: partage simulate game.toml, "
     "or flags, as in: partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6"
 )
-PATIENCE = 2.0  # seconds before a progress bar appears
-INTERRUPTED = 130  # what a shell expects after Ctrl-C
-
-
-class OneSentence(TyperGroup):
-    """The commands of Partage, with every error as one sentence."""
-
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command that is asked for, and exit."""
-        try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
-        except PartageError as error:
-            code = _complain(str(error))
-        except typer.TyperException as error:
-            context = getattr(error, "ctx", None)
-            command = context.command_path if context else "partage"
-            code = _complain(f"{error.format_message().rstrip('.')} (see {command} --help).")
-        except MemoryError:
-            code = _complain("The game does not fit into memory; it must have fewer agents or shares.")
-        except (KeyboardInterrupt, typer.Abort):
-            code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-def _complain(sentence: str) -> int:
-    typer.echo(" ".join(sentence.split()), err=True)
-    return 2
-
-
-app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-
-
-def main() -> None:
-    """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to stop
-    app(prog_name="partage")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from partage import __version__
-
-        typer.echo(f"partage {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def partage(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """Learn together which option is best, while each shares only what she is willing to share."""
 
 
 # --- partage simulate ---------------------------------------------------------------------------------------
@@ -94,7 +28,6 @@ def partage(
 GAME, PLAY, OUTPUT = "The game, without a file", "How it is played", "Output"
 
 
-@app.command(no_args_is_help=False)
 def simulate(
     file: Annotated[
         Path | None,
@@ -193,7 +126,7 @@ def simulate(
 
     [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6 --balance 1[/bold]
     """
-    _load("figures.play")
+    load("figures.play")
     from partage.figures.play import play
     from partage.gamefile import game_by_flags, number, read_game
 
@@ -215,8 +148,8 @@ def simulate(
         played = game_by_flags(**given)
 
     name, chosen, settled, taken = _choose(file, played, rule, balance, settlement, fee)
-    with _progress() as progress:
-        result = _interruptible(
+    with progress_bar() as progress:
+        result = interruptible(
             lambda: play(
                 played.game,
                 chosen,
@@ -273,60 +206,9 @@ def _choose(
     return name, chosen, settled, taken
 
 
-def _interruptible(work: Callable[[], T]) -> T:
-    """Do the work on a thread of its own: while compiled code plays on the main thread, Ctrl-C would not be heard."""
-    outcome: Future[T] = Future()
-
-    def do() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=do, daemon=True).start()
-    while not outcome.done():
-        wait([outcome], timeout=0.1)  # a wait without end would not hear it either
-    return outcome.result()
-
-
-def _load(room: str) -> None:
-    """Import a room that computes: in the midst of a compiled module's import, Ctrl-C would be an ImportError."""
-    _interruptible(lambda: import_module(f"partage.{room}"))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error, on a terminal only, once the play has taken a while."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("playing", total=None)
-
-    def advance(done: int, total: int) -> None:
-        bar.update(
-            task, completed=done, total=total, description="playing" if done < total else "playing 2-UCB alone"
-        )
-
-    timer = threading.Timer(PATIENCE, bar.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield advance
-    finally:
-        timer.cancel()
-        timer.join()
-        bar.stop()
-
-
 # --- partage audit ------------------------------------------------------------------------------------------
 
 
-@app.command()
 def audit(
     file: Annotated[
         Path | None,
@@ -344,7 +226,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object in place of the tables.")] = False,
 ) -> None:
     """Check what the paper promises on runs that are played: premise, bound, measured, verdict."""
-    _load("theory.audit")
+    load("theory.audit")
     from partage.gamefile import number, read_game
     from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
@@ -353,16 +235,16 @@ def audit(
     started = time.perf_counter()
     wanted: Any = None if runs is None else number(runs)  # the audit says what is allowed
     from_seed: Any = number(seed)
-    with _progress() as progress:
+    with progress_bar() as progress:
         if file is None:
-            sections = _interruptible(
+            sections = interruptible(
                 lambda: paper_audit(100 if wanted is None else wanted, from_seed, None, progress)
             )
         else:
             played = read_game(file)
             name, rule, *_ = _choose(file, played)
             wanted = usual_runs(played.game) if wanted is None else wanted
-            rows = _interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
+            rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
             balance = f" with balance {_plain(rule.balance)}" if hasattr(rule, "balance") else ""
             about = f"{name}{balance}, sharing {played.sharing}: {describe(played.game)}"
             sections = [Section(str(file), about, int(wanted), rows)]
@@ -466,7 +348,6 @@ def _counted(number: int, word: str) -> str:
 # --- partage reproduce, partage studies ---------------------------------------------------------------------
 
 
-@app.command()
 def reproduce(
     studies: Annotated[
         list[str] | None,
@@ -486,18 +367,19 @@ def reproduce(
     What is finished is kept: after Ctrl-C the same command goes on from there. The exit code is 1 if a claim comes
     out otherwise than it is known to at full size.
     """
-    _load("report.reproduce")
+    load("report.reproduce")
     from rich.console import Console
 
     from partage.gamefile import number
     from partage.report.reproduce import reproduce as play_and_report
-    from partage.report.terminal import progress_bar, show_claims
+    from partage.report.terminal import progress_bar as bar_of_studies
+    from partage.report.terminal import show_claims
 
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
     many: Any = number(runs)  # the report says what is allowed
     from_seed: Any = number(seed)
     try:
-        with progress_bar(aside) as progress:
+        with bar_of_studies(aside) as progress:
             done = play_and_report(
                 studies or (),
                 many,
@@ -519,7 +401,6 @@ def reproduce(
     raise typer.Exit(done.exit_code)
 
 
-@app.command()
 def studies() -> None:
     """List the studies that there are."""
     from rich.console import Console
@@ -527,7 +408,3 @@ def studies() -> None:
     from partage.report.terminal import show_studies
 
     show_studies(Console(highlight=False))
-
-
-if __name__ == "__main__":
-    main()
