@@ -1,0 +1,242 @@
+"""The agent's async twin, for asyncio: the same names, the same logic, another way to wait."""
+
+import asyncio
+import contextlib
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+import httpx
+
+from partage.client import kept as files
+from partage.client.both import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
+from partage.client.errors import Closed, HorizonReached, Unreachable
+from partage.client.kept import Kept
+from partage.client.logic import Logic, Played, Pull
+from partage.client.steps import Answer, Lost, Save, Send, Steps, Wait
+from partage.client.stream import BoardLines, pause
+from partage.service import wire
+
+T = TypeVar("T")
+
+IN_A_ROW = 100  # local pulls before the others in the loop, the listener among them, get their turn
+
+
+class AsyncAgent(Both):
+    """An agent of a live collaboration, for asyncio; see `Agent`.
+
+    agent = await AsyncAgent.join(url, collaboration, invite, name="Shop 3", shares=["Supplier A"])
+    for _ in range(1000):
+        pull = await agent.ask()
+        reward = await my_reward(pull.arm)
+        await agent.tell(pull, reward)
+    """
+
+    def __init__(self, url: str, collaboration: str, token: str, **options: Unpack[Options]) -> None:
+        self._set_up(Kept(url=url.rstrip("/"), collaboration=collaboration, token=token), options)
+
+    @classmethod
+    async def join(
+        cls,
+        url: str,
+        collaboration: str,
+        invite: str,
+        name: str,
+        shares: Collection[str],
+        **options: Unpack[Options],
+    ) -> Self:
+        """Join a collaboration; where the state file has this agent already, go on as her, sharing these arms."""
+        agent = cls._of(known(url, collaboration, name, shares, options), options)
+        try:
+            if not agent._logic.kept.token:
+                await agent._run(agent._logic.join(invite))
+            elif set(shares) != set(agent.shares):
+                await agent.share(shares)
+        except BaseException:
+            await agent._let_go()
+            raise
+        return agent
+
+    @classmethod
+    async def resume(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
+        """Go on as the agent of this state file."""
+        options["state"] = path
+        return cls._of(resumed(path), options)
+
+    @classmethod
+    def _of(cls, kept: Kept, options: Options) -> Self:
+        agent = cls.__new__(cls)
+        agent._set_up(kept, options)
+        return agent
+
+    def _set_up(self, kept: Kept, options: Options) -> None:
+        Both.__init__(self, kept, options)
+        transport = options.get("transport")
+        assert transport is None or isinstance(transport, httpx.AsyncBaseTransport)
+        self._client = httpx.AsyncClient(base_url=kept.url, timeout=TIMEOUT, transport=transport)
+        self._listener: AsyncListener | None = None
+        self._in_a_row = 0
+
+    # pulls
+
+    async def ask(self) -> Pull:
+        """Return what to pull next. A claim that was not told yet comes again."""
+        self._in_a_row += 1
+        if self._in_a_row >= IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
+        pull = self._logic.at_once()
+        if pull is None:
+            if self._listener is None and self._listens:
+                self._listener = AsyncListener(self._client, self._logic)
+            pull = await self._run(self._logic.ask())
+        return pull
+
+    async def tell(self, pull: Pull, reward: float) -> None:
+        """Say what a pull gave, a number from 0 to 1. Only the reward of a claim is sent."""
+        if pull.share:
+            await self._run(self._logic.tell(pull, reward))
+        else:
+            self._logic.keep_private(pull, reward)
+
+    async def play(self, pull_arm: Callable[[str], float | Awaitable[float]], steps: int) -> Played:
+        """Ask, pull and tell so many times, or until the horizon or the close; then report what was not."""
+        played = Played()
+        try:
+            for _ in range(steps):
+                pull = await self.ask()
+                found = pull_arm(pull.arm)
+                reward = await found if inspect.isawaitable(found) else found
+                played.add(pull)
+                await self.tell(pull, reward)
+        except (Closed, HorizonReached) as end:
+            played.ended = end.sentence
+        await self.flush()
+        return played
+
+    async def flush(self) -> None:
+        """Report every commit pull that was not reported yet."""
+        await self._run(self._logic.flush())
+
+    # consent
+
+    async def share(self, shares: Collection[str]) -> None:
+        """Share these arms and no others from now on; a claim on an arm that is withdrawn is cancelled."""
+        await self._run(self._logic.share(shares))
+
+    async def leave(self) -> None:
+        """Leave the collaboration; what was broadcast stays, and so does the row of the settlement."""
+        await self._run(self._logic.leave())
+
+    # what can be read
+
+    async def board(self) -> wire.BoardView:
+        """Return the board as it is now."""
+        return await self._run(self._logic.board())
+
+    async def settlement(self) -> wire.SettlementView:
+        """Return her row of the settlement and the totals; before the close, as if it closed now."""
+        return await self._run(self._logic.settlement())
+
+    async def ledger(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger, as she may see it, to a file for `partage verify`."""
+        files.write(Path(path), await self._run(self._logic.ledger()), mode=0o644)
+
+    # the end
+
+    async def close(self) -> None:
+        """Report what was not, save, and let go of the network. She does not leave by that."""
+        try:
+            await self.flush()
+        finally:
+            await self._let_go()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Unreachable):  # it would only be waited for once more
+            await self._run(self._logic.save())
+            await self._let_go()
+        else:
+            await self.close()
+
+    async def _let_go(self) -> None:
+        if self._listener is not None:
+            await self._listener.stop()
+        await self._client.aclose()
+
+    # doing what the logic says
+
+    async def _run(self, steps: Steps[T]) -> T:
+        reply: Answer | Lost | None = None
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            reply = await self._do(step)
+
+    async def _do(self, step: Send | Wait | Save) -> Answer | Lost | None:
+        if isinstance(step, Send):
+            try:
+                return answer_of(await self._client.send(request_of(self._client, step)))
+            except httpx.TransportError as error:
+                return lost_by(error)
+        if isinstance(step, Save):
+            await asyncio.to_thread(self._write, step.content)
+        elif step.news and self._listener is not None:
+            await self._listener.wait(step.seconds)
+        else:
+            await asyncio.sleep(step.seconds)
+        return None
+
+
+class AsyncListener:
+    """A task that keeps the stream of events open and hands the newest board to the logic."""
+
+    def __init__(self, client: httpx.AsyncClient, logic: Logic) -> None:
+        self._client, self._logic = client, logic
+        self._came = asyncio.Event()
+        self._task = asyncio.create_task(self._listen())
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until a board comes, so many seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._came.wait(), seconds)
+        self._came.clear()
+
+    async def stop(self) -> None:
+        """End the task."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with self._client.stream("GET", **self._logic.events(), timeout=STREAM_TIMEOUT) as response:
+                    if 400 <= response.status_code < 500:
+                        return  # the calls themselves say what is wrong, and read the board instead
+                    response.raise_for_status()
+                    await self._follow(response)
+                    failures = 0
+            except (httpx.HTTPError, httpx.StreamError):
+                failures += 1
+            finally:
+                self._logic.streaming = False
+            await asyncio.sleep(pause(failures))
+
+    async def _follow(self, response: httpx.Response) -> None:
+        lines = BoardLines()
+        self._logic.streaming = True
+        async for line in response.aiter_lines():
+            if self._logic.hear(lines.read(line)):
+                self._came.set()

@@ -1,0 +1,30 @@
+"""The stream of events: lines come in, boards go out."""
+
+import random
+
+
+class BoardLines:
+    """Reads server-sent events line by line."""
+
+    def __init__(self) -> None:
+        self._event = ""
+        self._data: list[str] = []
+
+    def read(self, line: str) -> str | None:
+        """Take in a line without its end; returns a board's JSON where the line completes one."""
+        if not line:
+            board = "\n".join(self._data) if self._data and self._event in ("board", "") else None
+            self._event, self._data = "", []
+            return board
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._event = value
+        return None
+
+
+def pause(failures: int) -> float:
+    """Return how long to wait before the stream is opened again, after so many failures in a row."""
+    return random.uniform(0.2, 1.0) * min(2.0**failures, 30.0)
