@@ -131,7 +131,7 @@ class Ledger:
         return True
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(configurations(), sequences())
 def test_random_sequences(create: Create, happens: list[Step]) -> None:
     table, ledger = Table(create), Ledger(create)
