@@ -2,9 +2,8 @@
 
 A request that changes something is a job. The writer takes all jobs that wait, plays their moves one after the other
 on the state, writes the events of all of them in one transaction (group commit), and only then answers each. With
-SQLite one writer serves all collaborations, and nobody else can write. With PostgreSQL each collaboration has its
-own: it takes the collaboration's lock, reads what other processes wrote meanwhile, and then does the same; should it
-lose a race all the same, it reads the ledger again and plays the moves again.
+SQLite nobody else can write. With PostgreSQL it takes the locks of these collaborations first and reads what other
+processes wrote meanwhile; should it lose a race all the same, it reads the ledger again and plays the moves again.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from partage.service.state import FORMAT, State
 from partage.service.store import Invite, Lost, NewToken, Row, Store, StoreError
 from partage.service.wire import AgentView, ArmOnBoard, BoardView, CollaborationView, SettlementView
 
-SNAPSHOT_EVERY = 10_000  # events
+SNAPSHOT_EVERY = 50_000  # events: some two seconds of replay at a restart
 ATTEMPTS = 20  # races lost before a request is refused
 
 Move = Callable[[Turn], Any]
@@ -85,7 +84,7 @@ class Book:
         self.head = head
         self.kept = kept  # the seq of the last snapshot
         self.jobs: list[Job] = []
-        self.writing: asyncio.Future[None] | None = None  # while events are in the state and not yet on disk
+        self.writing: asyncio.Future[None] | None = None  # while the state may have what is not yet on disk
         self.watchers: set[asyncio.Event] = set()
         self.feed: list[AnyEvent] = []  # the last events, for the operator's page
         self.preview: tuple[int, int, SettlementView] | None = None  # seq, when, and what it would be
@@ -173,13 +172,16 @@ class Book:
 
 
 class Writer:
-    """Writes what waits in some books, all of it in one transaction after another."""
+    """Writes what waits, of all collaborations together, in one transaction after another.
 
-    def __init__(self, store: Store, in_threads: bool) -> None:
+    `slots` says how many transactions may be under way; a collaboration is only ever in one.
+    """
+
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.in_threads = in_threads  # whether the database is waited for in threads
         self.waiting: dict[str, Book] = {}
-        self.task: asyncio.Task[None] | None = None
+        self.slots = 2 if store.several else 1
+        self.tasks: set[asyncio.Task[None]] = set()
 
     def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
         """Let a move wait for the next transaction; the answer comes when it is on disk."""
@@ -189,18 +191,16 @@ class Writer:
             job.tokens = tokens
         book.jobs.append(job)
         self.waiting[book.id] = book
-        if self.task is None or self.task.done():
-            self.task = loop.create_task(self._run())
+        if len(self.tasks) < self.slots and book.writing is None:
+            task = loop.create_task(self._run())
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
         return job.future
 
     async def _run(self) -> None:
-        while self.waiting:
-            # One turn of the loop lets every request that has arrived join this transaction.
-            await asyncio.sleep(0)
-            books, self.waiting = self.waiting, {}
-            batch = {id: (book, book.jobs) for id, book in books.items()}
-            for book in books.values():
-                book.jobs = []
+        # One turn of the loop lets every request that has arrived join the transaction.
+        await asyncio.sleep(0)
+        while batch := self._next():
             try:
                 await self._batch(batch)
             except Exception as error:  # nothing of the batch is on disk, or nobody knows
@@ -208,22 +208,30 @@ class Writer:
                     for job in jobs:
                         job.done = error
             for book, jobs in batch.values():
+                _freed(book)
                 for job in jobs:
                     job.answer()
                 book.wake()
+            await asyncio.sleep(0)
+
+    def _next(self) -> dict[str, tuple[Book, list[Job]]]:
+        """Take all that waits, but for collaborations that are being written."""
+        batch = {id: (book, book.jobs) for id, book in self.waiting.items() if book.writing is None}
+        for id, (book, _) in batch.items():
+            del self.waiting[id]
+            book.jobs, book.writing = [], asyncio.get_running_loop().create_future()
+        return batch
 
     async def _batch(self, batch: dict[str, tuple[Book, list[Job]]]) -> None:
         for _attempt in range(ATTEMPTS):
             places = {id: book.state.seq for id, (book, _) in batch.items()}
             writing = await self._wait(self.store.begin, places)
-            flying = asyncio.get_running_loop().create_future()
             rows: dict[str, list[Row]] = {}
             tokens: list[NewToken] = []
             try:
                 now = clock()
                 for id, (book, jobs) in batch.items():
                     book.take(writing.news.get(id, []))
-                    book.writing = flying
                     written = [row for job in jobs for row in book.play(job, now)]
                     if written:
                         rows[id] = written
@@ -246,10 +254,6 @@ class Writer:
                     error.job.answer()
                 elif not isinstance(error, Lost):
                     raise
-            finally:
-                for book, _ in batch.values():
-                    book.writing = None
-                flying.set_result(None)
         raise Refused(503, "The controller is very busy; try again.")
 
     async def _keep_snapshots(self, books: list[Book]) -> None:
@@ -261,7 +265,14 @@ class Writer:
 
     async def _wait(self, work: Callable[..., Any], *given: Any) -> Any:
         """Do a piece of the database's work: in a thread where it may have to wait for others."""
-        return await asyncio.to_thread(work, *given) if self.in_threads else work(*given)
+        return await asyncio.to_thread(work, *given) if self.store.several else work(*given)
+
+
+def _freed(book: Book) -> None:
+    """Say that what is in the state is on disk."""
+    if book.writing is not None:
+        book.writing.set_result(None)
+        book.writing = None
 
 
 def created(event: Create) -> tuple[Book, Row]:

@@ -66,7 +66,7 @@ class Controller:
         self.known: dict[str, Who] = {}  # by the hash of a token
         self.operator_hash = self.open_to_operator(store)[0]
         self.stopping = asyncio.Event()
-        self._writers: dict[str, Writer] = {}
+        self._writer = Writer(store)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stop_listening: Callable[[], None] = lambda: None
 
@@ -103,10 +103,7 @@ class Controller:
         self._stop_listening()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(
-            *(writer.task for writer in self._writers.values() if writer.task), return_exceptions=True
-        )
+        await asyncio.gather(*self._tasks, *self._writer.tasks, return_exceptions=True)
         self.store.close()
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
@@ -196,12 +193,7 @@ class Controller:
         return book
 
     def _put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
-        # SQLite: one writer, so that all collaborations share a commit. PostgreSQL shares commits by itself.
-        key = book.id if self.store.several else ""
-        writer = self._writers.get(key)
-        if writer is None:
-            writer = self._writers[key] = Writer(self.store, in_threads=self.store.several)
-        return writer.put(book, move, tokens)
+        return self._writer.put(book, move, tokens)
 
     # the operator's requests
 

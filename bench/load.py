@@ -1,0 +1,99 @@
+"""A load on the server from another process: connections that each wait for an answer before the next request.
+
+`python -m bench.load` reads a plan (JSON) from standard input and writes what it measured to standard output. It speaks
+HTTP/1.1 by hand, because a client library would cost more than the server that is measured.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+import uvloop
+
+
+class Connection(asyncio.Protocol):
+    """One agent: asks, tells what she was given, and asks again; or posts an empty object again and again."""
+
+    def __init__(self, host, plan, finished):
+        self.ask = _request(host, plan["ask"], plan["token"], b"{}")
+        self.tell_path, self.token, self.host = plan["tell"], plan["token"], host
+        self.latencies, self.pairs, self.errors = [], 0, 0
+        self.buffer, self.finished, self.stopped = b"", finished, False
+
+    def connection_made(self, transport):
+        self.transport = transport
+        self.send(self.ask)
+
+    def send(self, data):
+        self.began = time.perf_counter()
+        self.transport.write(data)
+
+    def data_received(self, data):
+        self.buffer += data
+        head, found, body = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        lower = head.lower()
+        place = lower.find(b"content-length:")
+        length = int(lower[place + 15 :].split(b"\r\n", 1)[0])
+        if len(body) < length:
+            return
+        self.latencies.append(time.perf_counter() - self.began)
+        self.buffer = body[length:]
+        if not head.startswith(b"HTTP/1.1 20"):
+            self.errors += 1
+        if self.stopped:
+            self.transport.close()
+            return
+        if b'"share":true' in body:
+            pull = body[8 : body.index(b",")]  # {"pull":17,…
+            self.pairs += 1
+            self.send(_request(self.host, self.tell_path, self.token, b'{"pull":%b,"reward":0.5}' % pull))
+        else:
+            self.send(self.ask)
+
+    def connection_lost(self, error):
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+
+def _request(host, path, token, body):
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+async def load(plan):
+    loop = asyncio.get_running_loop()
+    connections = []
+    for agent in plan["agents"]:
+        finished = loop.create_future()
+        _, connection = await loop.create_connection(
+            lambda a=agent, f=finished: Connection(plan["host"], a, f), plan["host"], plan["port"]
+        )
+        connections.append(connection)
+    await asyncio.sleep(plan["warm"])
+    for connection in connections:
+        connection.latencies.clear()
+        connection.pairs = 0
+    began = time.perf_counter()
+    await asyncio.sleep(plan["seconds"])
+    seconds = time.perf_counter() - began
+    latencies = sorted(seconds for connection in connections for seconds in connection.latencies)
+    pairs = sum(connection.pairs for connection in connections)
+    for connection in connections:
+        connection.stopped = True
+    await asyncio.wait([connection.finished for connection in connections], timeout=10)
+    return {
+        "rate": len(latencies) / seconds,
+        "pairs": pairs / seconds,
+        "p50": latencies[len(latencies) // 2] * 1000,
+        "p99": latencies[len(latencies) * 99 // 100] * 1000,
+        "errors": sum(connection.errors for connection in connections),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(load(json.load(sys.stdin)))))
