@@ -353,6 +353,10 @@ def test_the_papers_settlement_by_hand():
     assert settled.common_charge == pytest.approx(charge)
     assert settled.profit == 2 * round(charge * 2e6) - round(compensation * 2e6)
     assert not settled.viable
+    enough = math.ceil(compensation / charge)
+    for agents in (enough - 1, enough):
+        many = np.concatenate([pulls[:1], np.zeros((agents - 1, 3), np.int64)])
+        assert settle(settlement_for("paper", BalancedETC(4)), at_close, many).viable == (agents == enough)
 
 
 def test_half_a_micro_unit_goes_to_the_even_neighbour():
