@@ -469,7 +469,7 @@ class Logic:
 
     def _ask_claim(self) -> Steps[None]:
         """Ask for a claim, unless the controller has none for her."""
-        if self.kept.runs and self._clock() >= self._reported_at + REREAD:
+        if self.kept.runs and self._clock() >= self._reported_at + self._every / 4:
             yield from self._report()  # the pull that comes now may take long
         before, self._unsure = self._view, True
         try:
