@@ -204,6 +204,13 @@ def test_whose_copy_cannot_always_be_told() -> None:
     assert problem(table.lines(silent), agent="a9")[1] == "The agent who was named is not in this ledger."
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_another_agents_copy(closed: bool) -> None:
+    number, sentence = problem(a_game(closed=closed).lines("a4"), agent="a2")
+    assert number is None
+    assert "not the copy of the agent who was named" in sentence
+
+
 def test_a_history_without_a_kept_head_is_trusted() -> None:
     lines = a_game().lines()
     assert any("No head" in sentence for sentence in verify(lines).trusted)

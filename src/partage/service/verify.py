@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import msgspec
-from msgspec import Raw, Struct
 
 from partage.errors import FileError
 from partage.service import moves
@@ -173,17 +172,9 @@ class _Wrong(Exception):
         self.in_line = in_line
 
 
-class _Line(Struct, forbid_unknown_fields=True):
-    """A line of the file: a row and its salt, or, hidden, its hash and number."""
-
-    head: str
-    row: Raw = Raw()
-    salt: str = ""
-    row_hash: str = ""
-    seq: int = 0
-
-
-_LINE = msgspec.json.Decoder(_Line)
+# A line as `ledger.line` writes it: a row and its salt, or, hidden, its hash and number.
+_SHOWN = re.compile(rb'\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"\}\n?', re.DOTALL)
+_HIDDEN = re.compile(rb'\{"head":"([0-9a-f]{64})","row_hash":"([0-9a-f]{64})","seq":([1-9][0-9]{0,17})\}\n?')
 
 
 def _lines(source: str | Path | Iterable[bytes | str]) -> Iterator[bytes]:
@@ -222,13 +213,18 @@ class _Reader:
 
     def read(self, line: bytes) -> None:
         """Take in the next line, or say what is wrong with it."""
-        read = _parsed(line)
-        shown = bool(bytes(read.row))
-        body = bytes(read.row)
-        hashed = row_hash(bytes.fromhex(read.salt), body) if shown else bytes.fromhex(read.row_hash)
-        fits = next_head(self.head, hashed) == read.head
-        event = _event(body, fits) if shown else None
-        seq, expected = (read.seq if event is None else event.seq), self.lines + 1
+        shown, hidden = _SHOWN.fullmatch(line), _HIDDEN.fullmatch(line)
+        if shown is not None:
+            head, body, salt = shown[1].decode(), shown[2], bytes.fromhex(shown[3].decode())
+            fits = next_head(self.head, row_hash(salt, body)) == head
+            event = _event(body, fits)
+            seq = event.seq
+        elif hidden is not None:
+            head, event, seq = hidden[1].decode(), None, int(hidden[3])
+            fits = next_head(self.head, bytes.fromhex(hidden[2].decode())) == head
+        else:
+            _no_line(line)
+        expected = self.lines + 1
         if seq != expected:
             raise _Wrong(
                 f"its number is {seq:,}, and {expected:,} comes here: a line is missing, repeated or out of place."
@@ -236,7 +232,7 @@ class _Reader:
         if not fits:
             raise _Wrong("its hash does not fit: this row, or what stands before it, was changed.")
         if event is not None:
-            if encode(event) != body:
+            if encode(event) != body:  # then two files could say the same and have other hashes
                 raise _Wrong("its row is not written as the controller writes it: other bytes for the same event.")
             self._play(event)
         elif self.state is None:
@@ -246,7 +242,14 @@ class _Reader:
         else:
             self.hidden += 1
             self.state.pass_over()
-        self.lines, self.head = expected, read.head
+        self.lines, self.head = expected, head
+
+    def _check_owner(self) -> None:
+        """See that a copy with hidden lines is not another agent's than hers who was named."""
+        if self.agent is not None and self.hidden and self.shown - {self.agent}:
+            raise _Wrong(
+                "This is not the copy of the agent who was named: it shows another one's commit pulls.", False
+            )
 
     def finish(self) -> None:
         """See that there was something, and that the agent is in it."""
@@ -256,6 +259,7 @@ class _Reader:
             )
         if self.agent is not None and self.agent not in self.state.members:
             raise _Wrong("The agent who was named is not in this ledger.", False)
+        self._check_owner()
 
     def _play(self, event: AnyEvent) -> None:
         """Play an event's move, which must write the event."""
@@ -265,11 +269,12 @@ class _Reader:
             return
         if event.time < state.time:
             raise _Wrong("its time is before that of a line before it.")
-        if not isinstance(event, Create | Join | Close) and event.agent not in state.members:
+        if not isinstance(event, (Create, Join, Close)) and event.agent not in state.members:
             raise _Wrong("its agent has not joined.")
         if state.closed is not None:
             raise _Wrong("the collaboration is closed, and nothing comes after that.")
         if isinstance(event, Close):
+            self._check_owner()
             _check_close(state, event, not self.hidden, self.owner)
             state.apply(event)
             return
@@ -328,8 +333,8 @@ class _Reader:
         closed, owner = state.closed, self.owner
         if owner is None:
             found.trusted.append(
-                "Whose copy this is cannot be told, since not one agent's commit pulls are shown; "
-                "name the agent to check her row."
+                "Whose copy this is cannot be told from the commit pulls that are shown; name the agent to check her "
+                "row."
             )
         if closed is None:
             found.trusted.append(
@@ -369,29 +374,11 @@ class _Reader:
             found.trusted.append("The ceilings of the other agents, as the close event states them.")
 
 
-def _parsed(line: bytes) -> _Line:
-    """Return the parts of a line, which must be written as `ledger.line` writes it."""
-    text = line.removesuffix(b"\n")
-    try:
-        read = _LINE.decode(text)
-        if bytes(read.row):
-            rebuilt = b'{"head":"%b","row":%b,"salt":"%b"}' % (
-                read.head.encode(),
-                bytes(read.row),
-                read.salt.encode(),
-            )
-            hexes = ((read.head, 32), (read.salt, 16))
-        else:
-            rebuilt = f'{{"head":"{read.head}","row_hash":"{read.row_hash}","seq":{read.seq}}}'.encode()
-            hexes = ((read.head, 32), (read.row_hash, 32))
-        good = rebuilt == text and all(re.fullmatch(f"[0-9a-f]{{{2 * size}}}", digits) for digits, size in hexes)
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # ValueError: what is not UTF-8
-        good = False
-    if good:
-        return read
-    if not text.strip():
+def _no_line(line: bytes) -> NoReturn:
+    """Say what is wrong with a line that is none."""
+    if not line.strip():
         raise _Wrong("it is empty.")
-    if text == line and len(line) < LONGEST_LINE and text.startswith(b'{"head"'):
+    if not line.endswith(b"\n") and len(line) < LONGEST_LINE and line.startswith(b'{"head"'):
         raise _Wrong("the file ends within it; download the ledger again.")
     raise _Wrong('it is no line of a ledger: {"head":…,"row":…,"salt":…} or {"head":…,"row_hash":…,"seq":…}.')
 
