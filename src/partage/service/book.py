@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -66,6 +66,14 @@ class Job:
             self.future.set_result(self.done)
 
 
+class Preview(NamedTuple):
+    """The settlement as if it closed after event `seq`, and how long that is good enough to look at."""
+
+    seq: int
+    good_until: int
+    view: SettlementView
+
+
 class Broken(Exception):
     """A move that failed in a way nobody foresaw."""
 
@@ -87,7 +95,8 @@ class Book:
         self.writing: asyncio.Future[None] | None = None  # while the state may have what is not yet on disk
         self.watchers: set[asyncio.Event] = set()
         self.feed: list[AnyEvent] = []  # the last events, for the operator's page
-        self.preview: tuple[int, int, SettlementView] | None = None  # seq, when, and what it would be
+        self.preview: Preview | None = None
+        self.settling = asyncio.Lock()  # one computes the settlement, and the others wait for it
         self._board: tuple[int, bytes, str] | None = None
 
     @classmethod

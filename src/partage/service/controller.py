@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from partage.service import access, moves
 from partage.service.access import Who
 from partage.service.accounts import Inputs, inputs, settled, settlement_view
-from partage.service.book import Book, Done, Move, Writer, clock, created
+from partage.service.book import Book, Done, Move, Preview, Writer, clock, created
 from partage.service.events import Claim, Commit, Run, decode
 from partage.service.events import Tell as Broadcast
 from partage.service.ledger import line
@@ -45,7 +45,8 @@ WEEK = 7 * 24 * 3600 * 1000
 SESSION_TIME = 12 * 3600 * 1000
 PAUSE = 0.1  # seconds between two boards that a watcher gets
 SILENCE = 15.0  # seconds without a change after which a watcher hears that we are still there
-PREVIEW_PAUSE = 2000  # milliseconds between two settlements computed as if it closed now
+PREVIEW_PAUSE = 2000  # milliseconds between two settlements computed as if it closed now, for a page
+PREVIEW_SHARE = 5  # and at least so many times what the last one took
 LINES = 2000  # of a ledger read at a time
 
 
@@ -292,18 +293,21 @@ class Controller:
 
     # what both may read
 
-    async def settlement(self, collaboration: str) -> SettlementView:
-        """Return the settlement, or what it would be now."""
+    async def settlement(self, collaboration: str, *, recent: bool = False) -> SettlementView:
+        """Return the settlement, or what it would be now.
+
+        With `recent`, one of the last seconds will do: those that measure ceilings take up to seconds to compute.
+        """
         book = await self.fresh(collaboration)
-        kept = book.preview
-        if kept is not None:
-            recent = kept[1] + PREVIEW_PAUSE > clock() and not book.state.closed
-            if recent or kept[0] == book.state.seq:
-                return kept[2]
-        given = inputs(book.state)
-        view = settlement_view(given, await asyncio.to_thread(settled, given))
-        book.preview = (given.seq, clock(), view)
-        return view
+        async with book.settling:
+            kept = book.preview
+            if kept is not None and (kept.seq == book.state.seq or (recent and clock() < kept.good_until)):
+                return kept.view
+            began, given = clock(), inputs(book.state)
+            view = settlement_view(given, await asyncio.to_thread(settled, given))
+            now = clock()
+            book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
+            return view
 
     async def ledger(self, collaboration: str, reader: str | None) -> AsyncIterator[bytes]:
         """Return the ledger's lines, for the operator (None) or an agent."""
