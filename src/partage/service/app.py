@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from litestar import Litestar, MediaType, Request, Response, Router, delete, get, patch, post
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State as AppState
@@ -33,6 +34,21 @@ log = logging.getLogger("partage.service")
 COOKIE = "partage_session"
 AnyRequest = Request[Any, Any, AppState]
 Connection = ASGIConnection[Any, Any, Any, AppState]
+
+
+class StrictRequest(Request[Any, Any, AppState]):
+    """A request whose JSON is read as what its handler takes, and strictly: "0.5" is no number."""
+
+    async def json(self) -> Any:
+        """Return the body as the handler's type."""
+        data = self.route_handler.parsed_data_field
+        kind = data.annotation if data else Any
+        try:
+            return msgspec.json.decode(await self.body() or b"null", type=kind)
+        except msgspec.ValidationError as error:
+            raise wire.refusal_of(str(error), kind) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise wire.not_json() from None
 
 
 # who speaks
@@ -324,7 +340,7 @@ def invalid_body(request: AnyRequest, error: ValidationException) -> Response[wi
 def http_error(request: AnyRequest, error: HTTPException) -> Response[wire.Error]:
     """Answer what the framework refuses, in our words."""
     sentence = {
-        400: 'The body is not JSON; send an object such as {"request": "…"}.',
+        400: "This request cannot be read.",
         404: "There is nothing at this address; /schema lists what there is.",
         405: "This address does not take this method; /schema lists what it takes.",
         413: f"The body is too large; at most {wire.LARGEST_BODY:,} bytes are taken.",
@@ -390,6 +406,7 @@ def create_app(controller: Controller) -> Litestar:
         [Router("/v1", route_handlers=calls), health, ready, metrics, *page_routes()],
         lifespan=[lifespan],
         state=AppState({"controller": controller, "metrics": Metrics()}),
+        request_class=StrictRequest,
         request_max_body_size=wire.LARGEST_BODY,
         middleware=[measured],
         exception_handlers={

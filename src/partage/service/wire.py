@@ -279,6 +279,11 @@ def refusal_of(message: str, kind: Any) -> Refused:
     return not_allowed(field)
 
 
+def not_json() -> Refused:
+    """Return the refusal of a body that cannot be read."""
+    return Refused(400, 'The body is not JSON; send an object such as {"request": "…"}.')
+
+
 def checked_name(field: str, name: str) -> str:
     """Return a name that people can read: 1 to 100 characters, not all space, none of them a control character."""
     if not name.strip() or len(name) > LONGEST_NAME or any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
