@@ -5,4 +5,6 @@ from typing import Any
 
 def page_routes() -> list[Any]:
     """Return the routes of the pages."""
-    return []
+    from partage.service.pages.routes import routes  # the application imports us, and the routes import it
+
+    return routes()

@@ -1,0 +1,96 @@
+"""Templates, the files that pages load, and the headers that every page has."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from litestar import Response
+
+HERE = Path(__file__).parent
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+# Nothing inline and nothing from elsewhere: what a member typed can at worst be read.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Static:
+    """The files that pages load, in memory: there are few, and no path of a request ever reaches the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files: dict[str, tuple[bytes, str, str]] = {}
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in KINDS:
+                body = path.read_bytes()
+                name = path.relative_to(folder).as_posix()
+                self.files[name] = body, KINDS[path.suffix], hashlib.sha256(body).hexdigest()[:16]
+
+    def address(self, name: str) -> str:
+        """Return a file's address; it changes with the content, so that browsers may keep what they have."""
+        return f"/static/{name}?v={self.files[name][2]}"
+
+
+STATIC = Static(HERE / "static")
+
+
+def money(micro: int) -> str:
+    """Return an amount for people, in units.
+
+    >>> money(1_234_567_890), money(-5_000_000), money(0), money(4)
+    ('1,234.57', '−5.00', '0.00', '0.000004')
+    """
+    sign, size = ("−" if micro < 0 else ""), abs(micro)
+    if 0 < size < 10_000:  # under a hundredth: all of it
+        return f"{sign}0.{size:06d}".rstrip("0")
+    cents = (size + 5_000) // 10_000
+    return f"{sign}{cents // 100:,}.{cents % 100:02d}"
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """Return names as they stand in a sentence.
+
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d"], most=2), listed([])
+    ('a, b and c', 'a, b and 2 more', 'nothing')
+    """
+    if not names:
+        return "nothing"
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "arm"), counted(2000, "arm")
+    ('1 arm', '2,000 arms')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.globals["static"] = STATIC.address
+TEMPLATES.filters.update(money=money, listed=listed, counted=counted)
+
+
+def page(template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any) -> Response[str]:
+    """Return a page, or a part of one."""
+    text = TEMPLATES.get_template(template).render(given)
+    return Response(
+        text, status_code=status, media_type="text/html; charset=utf-8", headers={**HEADERS, **(headers or {})}
+    )

@@ -1,0 +1,353 @@
+"""What a page shows of a collaboration: snapshots that are sent while it goes on, a feed of sentences, its history.
+
+The operator's snapshots have all agents in them. A member's have the board, which is public among members, and of all
+agents herself alone.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from partage.service.accounts import own_view
+from partage.service.book import Book
+from partage.service.controller import PREVIEW_PAUSE, Controller
+from partage.service.events import (
+    AnyEvent,
+    Claim,
+    Close,
+    Commit,
+    Consent,
+    Create,
+    Join,
+    Lapse,
+    Leave,
+    Tell,
+    decode,
+)
+from partage.service.pages.html import counted, listed, money
+from partage.service.state import State
+from partage.service.wire import SettlementView
+
+FEED = 40  # sentences on a page
+SCANNED = 50_000  # events that a history reads at most: the last ones
+CHUNK = 2_000  # of them at a time, so that others are served in between
+POINTS = 300  # of a history
+NUMBERS = 60_000  # in a history: with many arms it has fewer points
+PAUSE = 0.15  # seconds between snapshots, beyond those between two changes
+BYTES_A_SECOND = 500_000  # of snapshots on one page: large ones come less often
+
+
+class Said(Struct):
+    """A sentence of the feed. A sentence that sums up several events grows in place, under the key of the first."""
+
+    key: int
+    time: int
+    kind: str
+    text: str
+    arm: int | None = None
+
+
+class AgentRow(Struct):
+    """An agent as the operator's page shows her."""
+
+    agent: str
+    name: str
+    shares: list[int]
+    explore: int
+    commit: int
+    used: int
+    left: bool
+
+
+class Own(Struct):
+    """A member as her own page shows her; pulls by arm."""
+
+    shares: list[int]
+    explore: list[int]
+    commit: list[int]
+    used: int
+    left: bool
+
+
+class Snapshot(Struct, omit_defaults=True):
+    """A collaboration at one moment, to the operator (`agents`) or to a member (`me`)."""
+
+    time: int
+    board: msgspec.Raw
+    feed: list[Said]
+    agents: list[AgentRow] | None = None
+    me: Own | None = None
+
+
+class Amounts(Struct):
+    """An agent's part of the settlement, for people. `word` says what the sign of net means."""
+
+    agent: str
+    explore: int
+    commit: int
+    compensation: str
+    charge: str
+    net: str
+    word: str
+
+
+class Money(Struct, omit_defaults=True):
+    """The settlement as a page shows it; the totals are the operator's."""
+
+    closed: bool
+    settlement: str
+    finished: bool
+    viable: bool
+    rows: list[Amounts]
+    compensation: str | None = None
+    charge: str | None = None
+    profit: str | None = None
+    profit_word: str | None = None
+
+
+class _Broadcast(Struct):
+    """Of a tell, what a history needs."""
+
+    time: int
+    arm: int
+
+
+# snapshots
+
+
+def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
+    """Return what the operator sees now."""
+    state = book.state
+    rows = [
+        AgentRow(
+            member.id,
+            member.name,
+            sorted(member.shares),
+            sum(member.explore.values()),
+            sum(member.commit.values()),
+            member.used,
+            member.left,
+        )
+        for member in state.members.values()
+    ]
+    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.feed], None), agents=rows)
+
+
+def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot:
+    """Return what a member sees now."""
+    state = book.state
+    member, arms = state.members[agent], range(state.board.arms)
+    own = Own(
+        sorted(member.shares),
+        [member.explore.get(arm, 0) for arm in arms],
+        [member.commit.get(arm, 0) for arm in arms],
+        member.used,
+        member.left,
+    )
+    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.feed], agent), me=own)
+
+
+def money_view(view: SettlementView, agent: str | None) -> Money:
+    """Return a settlement for the operator's page (None) or a member's."""
+    seen = view if agent is None else own_view(view, agent)
+    rows = [
+        Amounts(
+            row.agent, row.explore, row.commit, money(row.compensation), money(row.charge), money(abs(row.net)),
+            "receives" if row.net > 0 else "pays" if row.net < 0 else "even",
+        )
+        for row in seen.rows
+    ]  # fmt: skip
+    shown = Money(seen.closed, seen.settlement, seen.finished, seen.viable, rows)
+    if agent is None:
+        shown.compensation, shown.charge, shown.profit = (
+            money(seen.compensation),
+            money(seen.charge),
+            money(seen.profit),
+        )
+        shown.profit_word = "gains" if seen.profit > 0 else "loses" if seen.profit < 0 else "even"
+    return shown
+
+
+# the feed
+
+
+def feed(state: State, events: list[AnyEvent], reader: str | None) -> list[Said]:
+    """Return the last events as sentences, the newest first; a reader who is a member hears of no others' commits.
+
+    A claim is told of only while it is open, since its broadcast follows. Commit pulls that come one after the other
+    are summed up in one sentence.
+    """
+    told: list[Said] = []
+    run: list[Commit] = []  # newest first
+
+    def end_run() -> None:
+        if run:
+            told.append(_committed(state, run))
+            run.clear()
+
+    for event in reversed(events):
+        if len(told) >= FEED:
+            break
+        if isinstance(event, Commit):
+            if reader is None or event.agent == reader:
+                run.append(event)
+            continue
+        said = _said(state, event)
+        if said is not None:
+            end_run()
+            told.append(said)
+    end_run()
+    return told[:FEED]
+
+
+def _committed(state: State, run: list[Commit]) -> Said:
+    pulls = sum(part.pulls for event in run for part in event.runs)
+    arms = {part.arm for event in run for part in event.runs}
+    agents = {event.agent for event in run}
+    who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
+    where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
+    text = f"{who} committed {counted(pulls, 'pull')} to {where}"
+    return Said(run[-1].seq, run[0].time, "commit", text, next(iter(arms)) if len(arms) == 1 else None)
+
+
+def _said(state: State, event: AnyEvent) -> Said | None:
+    """Return an event as a sentence; None if nobody needs to hear it."""
+    arms = state.config.arms
+    agent = getattr(event, "agent", None)
+    name = state.members[agent].name if agent is not None and agent in state.members else ""
+    arm: int | None = None
+    match event:
+        case Create():
+            kind, text = "create", f"The collaboration was created, with {counted(len(arms), 'arm')}"
+        case Join(shares=shares):
+            kind, text = "join", f"{name} joined and shares {listed([arms[share] for share in shares])}"
+        case Tell(arm=arm, reward=reward):
+            kind, text = "tell", f"{name} broadcast {arms[arm]}: {reward:.3g}"
+        case Claim(arm=arm) if event.seq in state.claims:
+            kind, text = "claim", f"{name} is exploring {arms[arm]}"
+        case Lapse():
+            kind, text = "lapse", f"{name} did not report in time; the place is free again"
+        case Consent(shares=shares):
+            kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
+        case Leave():
+            kind, text = "leave", f"{name} left"
+        case Close():
+            kind, text = "close", "The collaboration was closed"
+        case _:
+            return None
+    return Said(event.seq, event.time, kind, text, arm)
+
+
+async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
+    """Return events from before this process remembers any, if the feed would be short without them."""
+    if len(book.feed) >= FEED:
+        return []
+    first = book.feed[0].seq if book.feed else book.state.seq + 1
+    after = max(0, first - 1 - 2 * FEED)
+    rows = await controller.reading(controller.store.rows, book.id, after, first - 1 - after)
+    return [decode(row.body) for row in rows]
+
+
+# the stream
+
+
+async def live(
+    controller: Controller, book: Book, snapshot: Callable[[Book, list[AnyEvent]], Snapshot], agent: str | None
+) -> AsyncIterator[bytes]:
+    """Send a snapshot now and after each change, and the settlement whenever it is computed anew.
+
+    The two are separate, since a settlement can take a second, and the board shall not wait for it.
+    """
+    changes = controller.watch(book.id)
+    earlier = await earlier_events(controller, book)
+    loop = asyncio.get_running_loop()
+    due, sent, sent_money = 0.0, b"", b""
+
+    async def change() -> tuple[bool, Book | None]:
+        async for changed in changes:
+            return True, changed
+        return False, None
+
+    async def settlement() -> SettlementView:
+        while not book.state.closed and loop.time() < due:
+            await asyncio.sleep(0.1)
+        return await controller.settlement(book.id, recent=True)
+
+    turn = asyncio.create_task(change())
+    account: asyncio.Task[SettlementView] | None = asyncio.create_task(settlement())
+    try:
+        yield b"retry: 1000\n\n"
+        while True:
+            waiting: Iterable[asyncio.Task[Any]] = (turn,) if account is None else (turn, account)
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if account is not None and account in done:
+                body = msgspec.json.encode(money_view(account.result(), agent))
+                account, due = None, loop.time() + PREVIEW_PAUSE / 1000 + 0.05
+                if body != sent_money:
+                    sent_money = body
+                    yield b"event: money\ndata: " + body + b"\n\n"
+            if turn in done:
+                goes_on, changed = turn.result()
+                if not goes_on:
+                    return
+                turn = asyncio.create_task(change())
+                if changed is None:
+                    yield b": still here\n\n"
+                else:
+                    body = msgspec.json.encode(snapshot(book, earlier))
+                    if body != sent:
+                        sent = body
+                        yield b"event: board\ndata: " + body + b"\n\n"
+                        await asyncio.sleep(PAUSE + len(body) / BYTES_A_SECOND)
+            if account is None and (book.preview is None or book.preview[0] != book.state.seq):
+                account = asyncio.create_task(settlement())
+    finally:
+        for task in (turn, account):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+        with suppress(RuntimeError):
+            await changes.aclose()  # type: ignore[attr-defined]
+
+
+# history
+
+
+async def history(controller: Controller, book: Book) -> dict[str, Any]:
+    """Return broadcasts per arm over time: points [time, broadcasts, of each arm …], from the last events.
+
+    The counts at the end are known, so that the counts where the reading begins follow by subtraction.
+    """
+    state = book.state
+    last, counts, arms = state.seq, list(state.board.counts), state.board.arms
+    first = after = max(0, last - SCANNED)
+    told: list[_Broadcast] = []
+    decoder = msgspec.json.Decoder(_Broadcast)
+    while after < last:
+        rows = await controller.reading(controller.store.rows, book.id, after, min(CHUNK, last - after))
+        if not rows:
+            break
+        told += [decoder.decode(row.body) for row in rows if row.pull is not None]
+        after = rows[-1].seq
+        await asyncio.sleep(0)
+    for broadcast in told:
+        counts[broadcast.arm] -= 1
+    started = state.config.time if first == 0 else (told[0].time if told else state.time)
+    most = max(2, min(POINTS, NUMBERS // (arms + 2)))
+    return {"whole": first == 0, "points": list(_points(counts, told, started, most))}
+
+
+def _points(counts: list[int], told: list[_Broadcast], started: int, most: int) -> Iterator[list[int]]:
+    """Yield at most about `most` points, evenly over the broadcasts, with the first and the last."""
+    version = sum(counts)
+    yield [started, version, *counts]
+    step = max(1, -(-len(told) // most))
+    for place, broadcast in enumerate(told, 1):
+        counts[broadcast.arm] += 1
+        if place % step == 0 or place == len(told):
+            yield [broadcast.time, version + place, *counts]

@@ -1,0 +1,99 @@
+// Joining: the invite stands in the fragment of the address, which browsers do not send. It goes out as a bearer alone.
+import { setText, show } from "./page.js";
+
+const element = (name) => document.getElementById(name);
+const [, collaboration, code] = location.hash.match(/^#([^.]+)\.(.+)$/) ?? [];
+const headers = { "Authorization": `Bearer ${code}`, "Content-Type": "application/json" };
+
+function problem(sentence) {
+  show(element("join-form"), false);
+  show(element("join-problem"), true);
+  setText(element("join-sentence"), sentence);
+}
+
+function requestId() {
+  // The same in this tab until the join has worked: after a lost answer, the same request gives the same token.
+  const key = `partage-join-${collaboration}-${code.slice(-8)}`;
+  let id = null;
+  try { id = sessionStorage.getItem(key); } catch { /* storage may be forbidden */ }
+  if (!id) {
+    id = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    try { sessionStorage.setItem(key, id); } catch { /* then for this page alone */ }
+  }
+  return id;
+}
+
+async function look() {
+  if (!code) { problem("An invite's link ends in a code after the sign #. Copy the whole link that you were sent."); return; }
+  let found;
+  try {
+    const answer = await fetch("/join", { method: "POST", headers, body: JSON.stringify({ collaboration }) });
+    found = await answer.json();
+    if (!answer.ok) { problem(found.error); return; }
+  } catch { problem("The server does not answer; reload the page to try again."); return; }
+  if (found.closed) { problem(`${found.name} is closed: nobody can join any more.`); return; }
+  if (found.used) { problem("This invite was used already. If that was you, log in with the token you got then; otherwise ask for another."); return; }
+  document.title = `Join ${found.name} · Partage`;
+  setText(element("join-name"), found.name);
+  const number = new Intl.NumberFormat("en-US");
+  setText(element("join-facts"), `${found.arms.length} options to choose between, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
+  setText(element("join-money"), found.settlement === "none" ? "No money moves."
+    : "At the end, those who tried worse options for the others are compensated, and everybody pays her part.");
+  element("join-arms").replaceChildren(...found.arms.map((name, arm) => {
+    const item = document.createElement("li");
+    item.className = `c${arm % 8}`;
+    const label = document.createElement("label");
+    const dot = document.createElement("span");
+    dot.className = "dot";
+    const text = document.createElement("span");
+    text.className = "name";
+    text.textContent = name;
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "share", value: name, checked: true });
+    label.append(dot, text, box);
+    item.append(label);
+    return item;
+  }));
+  show(element("join-form"), true);
+}
+
+const boxes = () => [...document.querySelectorAll("input[name=share]")];
+for (const [button, checked] of [["all", true], ["none", false]]) {
+  element(button).addEventListener("click", () => { for (const box of boxes()) box.checked = checked; });
+}
+
+element("join-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const button = element("join-form").querySelector("button.primary");
+  const refuse = (sentence) => { setText(element("join-error"), sentence); show(element("join-error"), true); };
+  show(element("join-error"), false);
+  button.disabled = true;
+  try {
+    const shares = boxes().filter((box) => box.checked).map((box) => box.value);
+    const name = element("name").value.trim();
+    const body = JSON.stringify({ name, shares, request: requestId() });
+    const answer = await fetch(`/v1/collaborations/${encodeURIComponent(collaboration)}/agents`, { method: "POST", headers, body });
+    const joined = await answer.json();
+    if (!answer.ok) { refuse(joined.error); return; }
+    await fetch("/login", { method: "POST", body: new URLSearchParams({ token: joined.token }), redirect: "manual" });
+    history.replaceState(null, "", "/join"); // the code is used up
+    setText(element("joined-name"), element("join-name").textContent);
+    element("token").value = joined.token;
+    setText(element("snippet"), [
+      "from partage.client import Agent",
+      `agent = Agent(${JSON.stringify(location.origin)}, ${JSON.stringify(collaboration)}, token="YOUR TOKEN")`,
+      "while True:",
+      "    pull = agent.ask()                      # pull.arm is what to try",
+      "    agent.tell(pull, reward=try_out(pull.arm))  # from 0 to 1; sent only if you share the arm",
+    ].join("\n"));
+    show(element("join-form"), false);
+    show(element("joined"), true);
+    element("joined-name").focus();
+  } catch {
+    refuse("The server does not answer; try again.");
+  } finally {
+    button.disabled = false;
+  }
+});
+
+addEventListener("hashchange", () => location.reload());
+look();

@@ -1,0 +1,216 @@
+// The live parts that the operator's and a member's page have in common: the stream, the board, the feed.
+import { setText, show } from "./page.js";
+
+export const place = document.getElementById("live");
+const whole = new Intl.NumberFormat("en-US");
+export const count = (number) => whole.format(number);
+export const things = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+const MOST_ROWS = 24; // arms that are shown at first
+
+// --- the stream ---------------------------------------------------------------------------------------------
+
+const connection = document.getElementById("connection");
+
+function connected(state) {
+  const words = { live: "live", lost: "reconnecting…", closed: "closed" };
+  setText(connection, words[state]);
+  connection.className = `tag tag-${state}`;
+  place.dataset.connection = state;
+}
+
+export function listen(onBoard, onMoney) {
+  let source = null;
+  let pause = 1000;
+  const last = {};
+  let frame = 0;
+  // Several messages before the next frame are drawn once. A page in the background draws when it is looked at.
+  const draw = () => {
+    frame = 0;
+    if (last.board) { onBoard(last.board); last.board = null; }
+    if (last.money) { onMoney(last.money); last.money = null; }
+  };
+  const take = (name) => (event) => {
+    last[name] = JSON.parse(event.data);
+    if (name === "board") ended.board = last.board.board.closed;
+    else ended.money = last.money.closed;
+    if (ended.board && ended.money) { source.close(); connected("closed"); } else connected("live");
+    pause = 1000;
+    if (!frame) frame = requestAnimationFrame(draw);
+  };
+  const ended = { board: false, money: false };
+  const open = () => {
+    source = new EventSource(place.dataset.events);
+    source.addEventListener("board", take("board"));
+    source.addEventListener("money", take("money"));
+    source.addEventListener("error", async () => {
+      connected("lost");
+      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      try {
+        const answer = await fetch(`/v1/collaborations/${place.dataset.id}/board`);
+        if (answer.status === 401) { location.reload(); return; } // the session is over
+      } catch { /* not there yet */ }
+      setTimeout(open, pause);
+      pause = Math.min(2 * pause, 15000);
+    });
+  };
+  open();
+  addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+}
+
+// --- the board ----------------------------------------------------------------------------------------------
+
+const rows = [...document.querySelectorAll("#arms .arm")].map((row) => ({
+  row,
+  tags: row.querySelector(".tags"),
+  band: row.querySelector(".band"),
+  mean: row.querySelector(".mean"),
+  limit: row.querySelector(".limit"),
+  value: row.querySelector(".value"),
+  more: row.querySelector(".more"),
+}));
+const many = rows.length > MOST_ROWS;
+const allArms = document.getElementById("all-arms");
+if (many) {
+  document.getElementById("arms").classList.add("short");
+  allArms.hidden = false;
+  allArms.textContent = `Show all ${count(rows.length)} arms`;
+  allArms.addEventListener("click", () => {
+    document.getElementById("arms").classList.remove("short");
+    allArms.hidden = true;
+  });
+}
+
+function tagsOf(arm, board) {
+  const tags = [];
+  if (arm.name === board.leader) tags.push(["leader", board.closed ? "best" : "leader"]);
+  if (arm.public && !arm.active) tags.push(["out", "out"]);
+  else if (arm.sharers === 0) tags.push(["alone", "nobody shares it"]);
+  else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${count(arm.claims)} on the way` : "open"]);
+  else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waits for the others"]);
+  return tags;
+}
+
+export function drawBoard(board) {
+  const leader = board.arms.find((arm) => arm.name === board.leader);
+  const bounded = ["balanced-etc", "unbalanced-etc"].includes(place.dataset.rule);
+  const limit = bounded && leader?.mean != null ? leader.mean - leader.radius : null;
+  board.arms.forEach((arm, index) => {
+    const parts = rows[index];
+    const tags = tagsOf(arm, board);
+    const key = tags.join("|");
+    if (parts.key !== key) {
+      parts.key = key;
+      parts.tags.replaceChildren(...tags.map(([kind, word]) => {
+        const tag = document.createElement("span");
+        tag.className = `tag tag-${kind}`;
+        tag.textContent = word;
+        return tag;
+      }));
+      parts.row.classList.toggle("is-leader", arm.name === board.leader);
+      parts.row.classList.toggle("is-out", arm.public && !arm.active);
+      parts.row.classList.toggle("is-alone", arm.sharers === 0 && !(arm.public && !arm.active));
+    }
+    const known = arm.mean != null;
+    show(parts.band, known);
+    show(parts.mean, known);
+    show(parts.limit, limit != null && limit > 0);
+    if (limit != null) parts.limit.style.left = `${100 * limit}%`;
+    if (known) {
+      const low = Math.max(0, arm.mean - arm.radius);
+      const high = Math.min(1, arm.mean + arm.radius);
+      parts.band.style.left = `${100 * low}%`;
+      parts.band.style.width = `${100 * (high - low)}%`;
+      parts.mean.style.left = `${100 * arm.mean}%`;
+    }
+    setText(parts.value, known ? arm.mean.toFixed(3) : "–");
+    const radius = known ? (arm.radius > 1 ? "± 1" : `± ${arm.radius.toFixed(3)}`) : "";
+    setText(parts.more, known ? `${radius} · ${things(arm.broadcasts, "broadcast")}` : "no broadcast yet");
+  });
+  if (many) { // the best first, those that are out last
+    const rank = board.arms.map((arm, index) => [arm.active ? 1 : 0, arm.mean ?? -1, -index]);
+    const order = rank.map((_, index) => index).sort((a, b) =>
+      rank[b][0] - rank[a][0] || rank[b][1] - rank[a][1] || rank[b][2] - rank[a][2]);
+    order.forEach((index, rank) => {
+      rows[index].row.style.order = rank;
+      rows[index].row.classList.toggle("beyond", rank >= MOST_ROWS);
+    });
+  }
+  setText(document.getElementById("leader"), leader ? leader.name : "none yet");
+  setText(document.getElementById("leader-mean"),
+    leader?.mean != null ? `mean ${leader.mean.toFixed(3)}` : "nothing was broadcast");
+  speak(board);
+}
+
+// --- for those who listen: what matters, and not more often than every ten seconds ---------------------------
+
+const spoken = document.getElementById("spoken");
+let spokenText = null;
+let spokenAt = 0;
+
+function speak(board) {
+  const left = board.arms.filter((arm) => arm.active).length;
+  const text = board.closed ? "The collaboration is closed."
+    : board.leader ? `${board.leader} leads; ${things(left, "arm")} in play.` : "";
+  if (text === spokenText || (Date.now() - spokenAt < 10000 && !board.closed)) return;
+  if (spokenText !== null) { setText(spoken, text); spokenAt = Date.now(); }
+  spokenText = text;
+}
+
+// --- the feed -----------------------------------------------------------------------------------------------
+
+const list = document.getElementById("feed");
+const lines = new Map(); // by key
+const notes = []; // what this page saw happen on the board: arms that went out, a new leader
+let before = null;
+
+function note(time, key, kind, text, arm) {
+  notes.unshift({ key, time, kind, text, arm });
+  notes.length = Math.min(notes.length, 20);
+}
+
+function observe(snapshot) {
+  const board = snapshot.board;
+  if (before && board.version > before.version) {
+    board.arms.forEach((arm, index) => {
+      const was = before.arms[index];
+      if (was.active && !arm.active) note(snapshot.time, `out${index}-${board.version}`, "out", `${arm.name} is out`, index);
+      if (!was.active && arm.active && was.public) note(snapshot.time, `in${index}-${board.version}`, "out", `${arm.name} is back in play`, index);
+    });
+    if (before.leader !== board.leader && board.leader) {
+      const index = board.arms.findIndex((arm) => arm.name === board.leader);
+      note(snapshot.time, `leader${board.version}`, "leader", `${board.leader} leads`, index);
+    }
+  }
+  before = board;
+}
+
+const clockOf = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export function drawFeed(snapshot) {
+  observe(snapshot);
+  const oldest = snapshot.feed.length ? snapshot.feed[snapshot.feed.length - 1].time : 0;
+  const said = [...notes.filter((one) => one.time >= oldest), ...snapshot.feed].sort((a, b) => b.time - a.time).slice(0, 40);
+  const kept = new Set();
+  const items = said.map((one) => {
+    kept.add(one.key);
+    let item = lines.get(one.key);
+    if (!item) {
+      item = document.createElement("li");
+      item.className = `said said-${one.kind}${one.arm == null ? "" : ` c${one.arm % 8}`}`;
+      const dot = document.createElement("span");
+      dot.className = "dot";
+      dot.ariaHidden = "true";
+      const text = document.createElement("span");
+      const time = document.createElement("time");
+      item.append(dot, text, time);
+      lines.set(one.key, item);
+    }
+    setText(item.children[1], one.text);
+    setText(item.children[2], clockOf.format(one.time));
+    return item;
+  });
+  for (const key of lines.keys()) if (!kept.has(key)) lines.delete(key);
+  list.replaceChildren(...items);
+  show(document.getElementById("feed-empty"), items.length === 0);
+}

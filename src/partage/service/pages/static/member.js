@@ -1,0 +1,75 @@
+// A member's page: her money, her pulls, what she shares.
+import { setText, show } from "./page.js";
+import { count, drawBoard, drawFeed, listen, place, things } from "./live.js";
+
+const element = (name) => document.getElementById(name);
+const horizon = Number(place.dataset.horizon);
+
+function drawPulls(me, arms) {
+  const body = element("pulls").tBodies[0];
+  if (!body.rows.length) {
+    arms.forEach((arm, index) => {
+      const row = body.insertRow();
+      row.className = `c${index % 8}`;
+      const name = document.createElement("th");
+      name.scope = "row";
+      const dot = document.createElement("span");
+      dot.className = "dot";
+      const text = document.createElement("span");
+      text.textContent = arm.name;
+      name.append(dot, text);
+      row.append(name);
+      for (const label of ["Explore", "Commit"]) Object.assign(row.insertCell(), { className: "num" }).dataset.label = label;
+    });
+  }
+  arms.forEach((_, index) => {
+    const row = body.rows[index];
+    setText(row.cells[1], count(me.explore[index]));
+    setText(row.cells[2], count(me.commit[index]));
+    show(row, me.explore[index] + me.commit[index] > 0);
+  });
+  const any = me.explore.some(Boolean) || me.commit.some(Boolean);
+  show(element("pulls"), any);
+  show(element("pulls-empty"), !any);
+}
+
+function drawShares(me, closed) {
+  if (document.querySelector("#consent .htmx-request")) return; // a change of hers is on its way
+  const shares = new Set(me.shares);
+  for (const box of document.querySelectorAll("#consent input[type=checkbox]")) {
+    const shared = shares.has(Number(box.id.slice("share-".length)));
+    if (box.checked !== shared) box.checked = shared;
+    box.disabled = closed || me.left;
+  }
+}
+
+function drawMoney(view) {
+  const row = view.rows[0];
+  setText(element("net-label"), view.closed ? "Settled" : "If it closed now");
+  if (!row || view.settlement === "none") {
+    setText(element("net"), "no money moves");
+    setText(element("net-parts"), "");
+    element("net").className = "net-even";
+    return;
+  }
+  const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
+    : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
+  setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
+  setText(element("net-parts"), `compensation ${row.compensation} less charge ${row.charge}`);
+  element("net").className = `net-${row.word}`;
+  const warning = element("money-warning");
+  show(warning, !view.finished && row.explore + row.commit > 0);
+  setText(warning, `More than one arm is ${view.closed ? "left" : "in play"}: pulls of those are not compensated.`);
+}
+
+listen((snapshot) => {
+  const { board, me } = snapshot;
+  drawBoard(board);
+  drawPulls(me, board.arms);
+  drawShares(me, board.closed);
+  setText(element("used"), count(me.used));
+  setText(element("used-of"), `of ${count(horizon)}`);
+  element("progress").value = me.used;
+  setText(element("agents-count"), things(board.agents, "agent"));
+  drawFeed(snapshot);
+}, drawMoney);

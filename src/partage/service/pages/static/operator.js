@@ -1,0 +1,269 @@
+// The operator's page: agents and money, the chart, the close.
+import { setText, show, toast } from "./page.js";
+import { count, drawBoard, drawFeed, listen, place, things } from "./live.js";
+
+const id = place.dataset.id;
+const csrf = document.body.dataset.csrf;
+const element = (name) => document.getElementById(name);
+const MOST_AGENTS = 50;
+const MOST_LINES = 16;
+let latest = null;
+let money = null;
+
+// --- agents ---------------------------------------------------------------------------------------------------
+
+const rows = new Map();
+let showAll = false;
+
+function cell(kind, label) {
+  const made = document.createElement(kind);
+  if (label) { made.className = "num"; made.dataset.label = label; }
+  return made;
+}
+
+function rowOf(agent) {
+  let found = rows.get(agent.agent);
+  if (found) return found;
+  const row = document.createElement("tr");
+  const name = cell("th");
+  name.scope = "row";
+  const title = document.createElement("span");
+  title.className = "name";
+  const gone = document.createElement("span");
+  gone.className = "tag tag-out";
+  gone.textContent = "left";
+  name.append(title, " ", gone);
+  const shares = cell("td");
+  shares.className = "shares";
+  const numbers = ["Explore", "Commit", "Compensation", "Charge"].map((label) => cell("td", label));
+  const net = cell("td", "Net");
+  const amount = document.createElement("strong");
+  const word = document.createElement("span");
+  word.className = "word";
+  net.append(word, " ", amount);
+  row.append(name, shares, ...numbers, net);
+  found = { row, title, gone, shares, numbers, net, amount, word, key: null };
+  rows.set(agent.agent, found);
+  element("agents").append(row);
+  return found;
+}
+
+function drawShares(found, shares, arms) {
+  const key = shares.join();
+  if (found.key === key) return;
+  found.key = key;
+  const words = document.createElement("span");
+  const names = shares.map((arm) => arms[arm].name).join(", ") || "nothing";
+  words.title = names;
+  words.textContent = shares.length ? `${shares.length} of ${arms.length}` : "nothing";
+  const spoken = document.createElement("span");
+  spoken.className = "sr";
+  spoken.textContent = `: ${names}`;
+  found.shares.replaceChildren();
+  if (arms.length <= 16) {
+    const strip = document.createElement("span");
+    strip.className = "strip";
+    strip.ariaHidden = "true";
+    strip.title = names;
+    arms.forEach((_, arm) => {
+      const mark = document.createElement("i");
+      mark.className = shares.includes(arm) ? `c${arm % 8} on` : "off";
+      strip.append(mark);
+    });
+    found.shares.append(strip);
+  }
+  found.shares.append(words, spoken);
+}
+
+function drawAgents() {
+  if (!latest) return;
+  const { agents, board } = latest;
+  const amounts = new Map((money?.rows ?? []).map((row) => [row.agent, row]));
+  agents.forEach((agent, place) => {
+    const found = rowOf(agent);
+    show(found.row, showAll || place < MOST_AGENTS);
+    setText(found.title, agent.name);
+    show(found.gone, agent.left);
+    found.row.classList.toggle("is-gone", agent.left);
+    drawShares(found, agent.shares, board.arms);
+    const row = amounts.get(agent.agent);
+    const numbers = [count(agent.explore), count(agent.commit), row?.compensation ?? "–", row?.charge ?? "–"];
+    numbers.forEach((text, place) => setText(found.numbers[place], text));
+    setText(found.amount, row ? row.net : "–");
+    setText(found.word, row ? row.word : "");
+    found.net.className = `num net net-${row?.word ?? "even"}`;
+  });
+  show(element("no-agents"), agents.length === 0);
+  show(element("agents-table"), agents.length > 0);
+  const more = element("all-agents");
+  show(more, !showAll && agents.length > MOST_AGENTS);
+  setText(more, `Show all ${count(agents.length)} agents`);
+  const totals = element("totals");
+  show(totals, agents.length > 0 && money != null);
+  if (money) {
+    const sum = (field) => count(agents.reduce((total, agent) => total + agent[field], 0));
+    const controller = money.profit_word === "even" ? "0.00" : money.profit;
+    [sum("explore"), sum("commit"), money.compensation, money.charge, `controller ${controller}`]
+      .forEach((text, place) => setText(totals.rows[0].cells[place + 2], text));
+  }
+}
+
+element("all-agents").addEventListener("click", () => { showAll = true; drawAgents(); });
+
+// --- what is on top -------------------------------------------------------------------------------------------
+
+function drawTiles(snapshot) {
+  const { board, agents } = snapshot;
+  const left = board.arms.filter((arm) => arm.active);
+  const out = board.arms.filter((arm) => arm.public && !arm.active).length;
+  setText(element("in-play"), count(left.length));
+  setText(element("in-play-of"), `of ${count(board.arms.length)}${out ? `, ${count(out)} out` : ""}`);
+  setText(element("broadcasts"), count(board.version));
+  setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
+  setText(element("board-note"), "");
+  setText(element("close-arms"), left.map((arm) => arm.name).slice(0, 5).join(", ")
+    + (left.length > 5 ? ` and ${left.length - 5} more` : "") || "none");
+  setText(element("close-claims"), count(board.arms.reduce((total, arm) => total + arm.claims, 0)));
+  if (board.closed) {
+    show(element("close-button"), false);
+    show(element("downloads"), true);
+    if (element("close-dialog").open) element("close-dialog").close();
+  }
+}
+
+function drawMoney(view) {
+  money = view;
+  setText(element("money-title"), view.closed ? "Settlement" : "Agents");
+  setText(element("net-head"), view.closed ? "Net" : "Net if it closed now");
+  setText(element("money-note"), view.settlement === "none" ? "No money moves in this collaboration."
+    : view.closed ? `Final, by the settlement ${view.settlement}. All amounts and the controller's profit sum to zero.`
+      : `Amounts are what they would be if it closed now, by the settlement ${view.settlement}.`);
+  setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
+  setText(element("profit"), view.profit);
+  setText(element("profit-word"), { gains: "the controller gains", loses: "the controller pays it", even: "neither gain nor loss" }[view.profit_word]);
+  element("profit").className = `net-${{ gains: "receives", loses: "pays", even: "even" }[view.profit_word]}`;
+  setText(element("close-profit"), view.profit);
+  const warning = element("money-warning");
+  const sentences = [];
+  if (view.settlement !== "none") {
+    if (!view.finished) sentences.push(`More than one arm is ${view.closed ? "left" : "in play"}: pulls of those are not compensated, so that a member may ${view.closed ? "have lost" : "still lose"} by taking part.`);
+    if (!view.viable) sentences.push(`The charges do not pay for the compensations${view.closed ? "" : " yet"}: the controller pays the difference.`);
+  }
+  show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
+  setText(warning, sentences.join(" "));
+  drawAgents();
+}
+
+// --- the chart ------------------------------------------------------------------------------------------------
+
+const chart = { over: "time", points: [], plot: null, arms: [], broken: false };
+
+function colourOf(name) {
+  const probe = element("chart");
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.style.color = "";
+  return found;
+}
+
+function chartData() {
+  const over = chart.over === "time" ? 0 : 1;
+  const x = chart.points.map((point) => (over === 0 ? point[0] / 1000 : point[1]));
+  return [x, ...chart.arms.map((arm) => chart.points.map((point) => point[arm + 2]))];
+}
+
+function drawChart() {
+  if (!latest || chart.points.length === 0) return;
+  const board = latest.board;
+  chart.plot?.destroy();
+  const busiest = board.arms.map((arm, index) => [arm.broadcasts, -index]).sort((a, b) => b[0] - a[0] || b[1] - a[1]);
+  chart.arms = busiest.slice(0, MOST_LINES).map((pair) => -pair[1]).sort((a, b) => a - b);
+  const ink = colourOf("--muted");
+  const lines = colourOf("--line");
+  const axis = { stroke: ink, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 }, font: "12px system-ui, sans-serif" };
+  chart.plot = new uPlot({
+    width: element("chart").clientWidth,
+    height: 260,
+    legend: { show: false },
+    cursor: { points: { size: 6 } },
+    scales: { x: { time: chart.over === "time" }, y: { range: (_, low, high) => [0, Math.max(4, high * 1.05)] } },
+    axes: [{ ...axis }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
+    series: [
+      {},
+      ...chart.arms.map((arm) => ({
+        label: board.arms[arm].name,
+        stroke: colourOf(`--arm-${arm % 8}`),
+        width: 2,
+        dash: arm % 16 >= 8 ? [6, 4] : undefined,
+        points: { show: false },
+      })),
+    ],
+  }, chartData(), element("chart"));
+}
+
+function addPoint(snapshot) {
+  const counts = snapshot.board.arms.map((arm) => arm.broadcasts);
+  const last = chart.points[chart.points.length - 1];
+  if (!last || last[1] >= snapshot.board.version) return;
+  chart.points.push([snapshot.time, snapshot.board.version, ...counts]);
+  if (chart.points.length > 600) chart.points = chart.points.filter((_, place) => place % 2 === 0 || place === chart.points.length - 1);
+  if (chart.plot) chart.plot.setData(chartData());
+}
+
+async function loadHistory() {
+  const answer = await fetch(`/c/${id}/history`);
+  if (!answer.ok) return;
+  const found = await answer.json();
+  chart.points = found.points;
+  setText(element("chart-note"), found.whole ? "" : "The chart begins 50,000 events ago.");
+  if (latest) addPoint(latest);
+  drawChart();
+}
+
+for (const button of document.querySelectorAll("[data-over]")) {
+  button.addEventListener("click", () => {
+    chart.over = button.dataset.over;
+    for (const other of document.querySelectorAll("[data-over]")) other.ariaPressed = String(other === button);
+    drawChart();
+  });
+}
+new ResizeObserver(() => {
+  if (chart.plot && chart.plot.width !== element("chart").clientWidth) chart.plot.setSize({ width: element("chart").clientWidth, height: 260 });
+}).observe(element("chart"));
+addEventListener("partage-theme", drawChart);
+
+// --- the close ------------------------------------------------------------------------------------------------
+
+element("close-button")?.addEventListener("click", () => element("close-dialog").showModal());
+element("close-confirm").addEventListener("click", async (event) => {
+  const button = event.currentTarget;
+  button.disabled = true;
+  try {
+    const answer = await fetch(`/v1/collaborations/${id}/close`, { method: "POST", headers: { "x-csrf-token": csrf } });
+    if (!answer.ok) {
+      setText(element("close-error"), (await answer.json()).error);
+      show(element("close-error"), true);
+    } else {
+      element("close-dialog").close();
+      toast("Closed. The settlement below is final.");
+    }
+  } catch {
+    setText(element("close-error"), "The server does not answer; try again.");
+    show(element("close-error"), true);
+  } finally {
+    button.disabled = false;
+  }
+});
+
+// --- together -------------------------------------------------------------------------------------------------
+
+listen((snapshot) => {
+  const first = !latest;
+  latest = snapshot;
+  drawBoard(snapshot.board);
+  drawTiles(snapshot);
+  drawAgents();
+  drawFeed(snapshot);
+  if (first) loadHistory();
+  else addPoint(snapshot);
+}, drawMoney);

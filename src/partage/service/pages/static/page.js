@@ -1,0 +1,89 @@
+// What every page needs: copy buttons, times in the reader's own zone, forms that explain themselves, refusals.
+
+export function setText(element, text) {
+  if (element && element.textContent !== text) element.textContent = text;
+}
+
+export function show(element, visible) {
+  if (element) element.hidden = !visible;
+}
+
+export function toast(sentence) {
+  const box = document.getElementById("toast");
+  box.textContent = sentence;
+  box.hidden = false;
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => { box.hidden = true; }, 8000);
+}
+
+async function copy(button, text, field) {
+  const before = button.dataset.before ?? (button.dataset.before = button.innerHTML);
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Over plain http browsers have no clipboard for scripts; the old way works there.
+    if (field?.select) field.select();
+    else getSelection().selectAllChildren(field ?? button);
+    if (!document.execCommand("copy")) { toast("This browser does not let pages copy; select the text and copy it."); return; }
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.innerHTML = before; }, 2000);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-all]");
+  if (!button) return;
+  if (button.dataset.copy) {
+    const field = document.getElementById(button.dataset.copy);
+    copy(button, field.value ?? field.textContent, field);
+  } else {
+    const list = button.closest("section, div").querySelector(`.${button.dataset.copyAll}`);
+    copy(button, [...list.querySelectorAll("input")].map((field) => field.value).join("\n"), list);
+  }
+});
+
+function times(root) {
+  for (const element of root.querySelectorAll("time[data-time]")) {
+    const time = new Date(Number(element.dataset.time));
+    element.dateTime = time.toISOString();
+    element.textContent = time.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  }
+}
+
+// A select says what the chosen option means; fields that belong to other options are put away.
+function explain(select) {
+  const hint = document.getElementById(select.dataset.explains);
+  if (hint) hint.textContent = select.selectedOptions[0].dataset.text;
+  for (const field of document.querySelectorAll(`[data-only-for="${select.id}"]`)) {
+    const fits = field.dataset.values.split(" ").includes(select.value);
+    field.hidden = !fits;
+    field.querySelector("input").disabled = !fits;
+  }
+}
+
+function prepare(root) {
+  times(root);
+  for (const select of root.querySelectorAll("select[data-explains]")) explain(select);
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("select[data-explains]")) explain(event.target);
+});
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  prepare(document);
+  const wrong = event.target.querySelector?.("[aria-invalid]");
+  if (wrong) wrong.focus();
+  const made = document.getElementById("created");
+  if (made) { made.tabIndex = -1; made.focus(); }
+});
+
+document.addEventListener("htmx:responseError", (event) => {
+  let sentence = "This did not work; try again.";
+  try { sentence = JSON.parse(event.detail.xhr.responseText).error ?? sentence; } catch { /* not ours */ }
+  if (event.detail.xhr.status === 401) { location.reload(); return; }
+  toast(sentence);
+});
+document.addEventListener("htmx:sendError", () => toast("The server does not answer; try again."));
+
+prepare(document);
