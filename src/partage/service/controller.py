@@ -7,6 +7,7 @@ same methods.
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
@@ -48,6 +49,8 @@ SILENCE = 15.0  # seconds without a change after which a watcher hears that we a
 PREVIEW_PAUSE = 2000  # milliseconds between two settlements computed as if it closed now, for a page
 PREVIEW_SHARE = 5  # and at least so many times what the last one took
 LINES = 2000  # of a ledger read at a time
+
+_ID = re.compile("[a-z0-9]+")  # what ids are made of; no database needs to be asked for anything else
 
 
 class Stale(Refused):
@@ -173,6 +176,8 @@ class Controller:
         """Return a collaboration, read from the store the first time."""
         book = self.books.get(collaboration)
         if book is None:
+            if not _ID.fullmatch(collaboration):
+                raise access.no_such_collaboration()
             task = self.loading.get(collaboration)
             if task is None:
                 load = asyncio.to_thread(Book.load, self.store, collaboration)
@@ -264,7 +269,8 @@ class Controller:
 
     async def revoke(self, collaboration: str, invite: str) -> None:
         """Let an invite not be used any more."""
-        if not await self.reading(self.store.revoke, collaboration, invite):
+        known = _ID.fullmatch(collaboration) and _ID.fullmatch(invite)
+        if not known or not await self.reading(self.store.revoke, collaboration, invite):
             raise Refused(404, "There is no such invite in this collaboration.")
 
     async def collaborations(self) -> list[Book]:
@@ -401,12 +407,13 @@ class Controller:
             done = await self._put(book, lambda turn: moves.tell(turn, agent, pull, reward))
             return Told(done.answer.version, done.head)
         except moves.NotOpen:
-            row = await self.reading(self.store.told, book.id, pull)
+            there = 0 < pull <= book.state.seq
+            row = await self.reading(self.store.told, book.id, pull) if there else None
             if row is not None:
                 told = decode(row.body)
                 assert isinstance(told, Broadcast)
                 return Told(moves.not_open(agent, told, None, reward).version, row.head)
-            handed = await self.reading(self.store.row, book.id, pull) if 0 < pull <= book.state.seq else None
+            handed = await self.reading(self.store.row, book.id, pull) if there else None
             event = decode(handed.body) if handed else None
             moves.not_open(agent, None, event if isinstance(event, Claim | Commit) else None, reward)
             raise
