@@ -91,6 +91,7 @@ class Book:
         self.state = state
         self.head = head
         self.kept = kept  # the seq of the last snapshot
+        self.sound = True  # whether the state has nothing but what is on disk, or is being written
         self.jobs: list[Job] = []
         self.writing: asyncio.Future[None] | None = None  # while the state may have what is not yet on disk
         self.watchers: set[asyncio.Event] = set()
@@ -128,6 +129,7 @@ class Book:
         """Go back to what is on disk, after a failed write or a lost race."""
         self.state, self.head, self.kept = fresh.state, fresh.head, fresh.kept
         self.feed, self.preview, self._board = [], None, None
+        self.sound = True
 
     def take(self, rows: list[Row]) -> None:
         """Take in rows that another process wrote."""
@@ -166,6 +168,11 @@ class Book:
         job.done = answer if isinstance(answer, Exception) else Done(answer, self.head)
         return rows
 
+    async def on_disk(self) -> None:
+        """Wait until all that is in the state is on disk."""
+        while self.writing is not None:
+            await asyncio.shield(self.writing)  # who stops waiting must not end it for the others
+
     def wake(self) -> None:
         """Tell those who watch that something changed."""
         for watcher in self.watchers:
@@ -201,12 +208,16 @@ class Writer:
         book.jobs.append(job)
         self.waiting[book.id] = book
         if len(self.tasks) < self.slots and book.writing is None:
-            task = loop.create_task(self._run())
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(loop.create_task(self._run()))
         return job.future
 
     async def _run(self) -> None:
+        try:
+            await self._write_all()
+        finally:  # here, and not a turn of the loop later: a move that came in between would wait for ever
+            self.tasks.discard(asyncio.current_task())
+
+    async def _write_all(self) -> None:
         # One turn of the loop lets every request that has arrived join the transaction.
         await asyncio.sleep(0)
         while batch := self._next():
@@ -233,6 +244,7 @@ class Writer:
 
     async def _batch(self, batch: dict[str, tuple[Book, list[Job]]]) -> None:
         for _attempt in range(ATTEMPTS):
+            await self._restart([book for book, _ in batch.values() if not book.sound])
             places = {id: book.state.seq for id, (book, _) in batch.items()}
             writing = await self._wait(self.store.begin, places)
             rows: dict[str, list[Row]] = {}
@@ -252,11 +264,11 @@ class Writer:
                     await self._wait(writing.rollback)
                 return
             except BaseException as error:
+                books = [book for book, _ in batch.values()]
+                for book in books:
+                    book.sound = False  # until it is read again, be it by the next who asks
                 await self._wait(writing.rollback)
-                for book, _ in batch.values():
-                    fresh = await self._wait(Book.load, self.store, book.id)
-                    assert fresh is not None
-                    book.restart(fresh)
+                await self._restart(books)
                 if isinstance(error, Broken):
                     for _book, jobs in batch.values():
                         jobs[:] = [job for job in jobs if job is not error.job]
@@ -264,6 +276,12 @@ class Writer:
                 elif not isinstance(error, Lost):
                     raise
         raise Refused(503, "The controller is very busy; try again.")
+
+    async def _restart(self, books: list[Book]) -> None:
+        for book in books:
+            fresh = await self._wait(Book.load, self.store, book.id)
+            assert fresh is not None
+            book.restart(fresh)
 
     async def _keep_snapshots(self, books: list[Book]) -> None:
         for book in books:

@@ -192,10 +192,9 @@ class Controller:
     async def fresh(self, collaboration: str) -> Book:
         """Return a collaboration as it is on disk now, with nothing that is not."""
         book = await self.book(collaboration)
-        if self.store.several:
+        if self.store.several or not book.sound:
             await self._put(book, _look)
-        while book.writing is not None:
-            await book.writing
+        await book.on_disk()
         return book
 
     def _put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
@@ -345,9 +344,9 @@ class Controller:
                 changed.clear()
                 if self.stopping.is_set():
                     return
-                while book.writing is not None:
-                    await book.writing
-                yield book
+                await book.on_disk()
+                if book.sound:
+                    yield book
                 await asyncio.sleep(PAUSE)
         finally:
             book.watchers.discard(changed)
