@@ -107,13 +107,9 @@ class Book:
         state: State | None = None
         head, kept = GENESIS, 0
         if found is not None:
-            with contextlib.suppress(
-                msgspec.MsgspecError
-            ):  # a snapshot is a cache: one that does not fit is not used
-                kept, state = found[0], State.load(found[1])
-                row = store.row(collaboration, kept)
-                assert row is not None
-                head = row.head
+            row, kept_state = store.row(collaboration, found[0]), _from_snapshot(collaboration, *found)
+            if row is not None and kept_state is not None:
+                state, head, kept = kept_state, row.head, row.seq
         while rows := store.rows(collaboration, after=state.seq if state else 0, limit=10_000):
             for row in rows:
                 event = decode(row.body)
@@ -293,6 +289,15 @@ class Writer:
     async def _wait(self, work: Callable[..., Any], *given: Any) -> Any:
         """Do a piece of the database's work: in a thread where it may have to wait for others."""
         return await asyncio.to_thread(work, *given) if self.store.several else work(*given)
+
+
+def _from_snapshot(collaboration: str, seq: int, snapshot: bytes) -> State | None:
+    """Return the state that a snapshot keeps. It is a cache: one that does not fit is not used."""
+    try:
+        state = State.load(snapshot)
+    except (msgspec.MsgspecError, LookupError, ValueError):
+        return None
+    return state if state.seq == seq and state.config.collaboration == collaboration else None
 
 
 def _freed(book: Book) -> None:
