@@ -44,12 +44,21 @@ class Agent(Both):
     ----------
     url, collaboration, token
         Where the controller is, which collaboration, and the token that joining gave.
-    **options
-        See `Options`.
+    state
+        The state file; without one, a crash loses the claim that is open and what was not reported. It has the token,
+        so only its owner may read it; and where there are arms that nobody shares, sums of private rewards.
+    max_pulls_per_board
+        While arms she shares are still explored, she commits so often on one board (10), then waits for a fresh one.
+    patience
+        Seconds to go on trying when the controller does not answer (60).
+    listen
+        Whether to keep a stream of events open (yes); without it the board is read up to once a second.
+    transport
+        One of httpx's, for proxies and tests.
     """
 
     def __init__(self, url: str, collaboration: str, token: str, **options: Unpack[Options]) -> None:
-        self._set_up(Kept(url=url.rstrip("/"), collaboration=collaboration, token=token), options)
+        self._set_up(known(url, collaboration, options, token=token), options)
 
     @classmethod
     def join(
@@ -62,7 +71,7 @@ class Agent(Both):
         **options: Unpack[Options],
     ) -> Self:
         """Join a collaboration; where the state file has this agent already, go on as her, sharing these arms."""
-        agent = cls._of(known(url, collaboration, name, shares, options), options)
+        agent = cls._of(known(url, collaboration, options, name, shares), options)
         try:
             if not agent._logic.kept.token:
                 agent._run(agent._logic.join(invite))
@@ -230,10 +239,11 @@ class Listener:
         self._thread.join(timeout=5.0)
 
     def _listen(self) -> None:
+        path, headers = self._logic.events()
         failures = 0
         while not self._stopping.is_set():
             try:
-                with self._client.stream("GET", **self._logic.events(), timeout=STREAM_TIMEOUT) as response:
+                with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:
                         return  # the calls themselves say what is wrong, and read the board instead
                     response.raise_for_status()

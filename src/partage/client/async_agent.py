@@ -36,7 +36,7 @@ class AsyncAgent(Both):
     """
 
     def __init__(self, url: str, collaboration: str, token: str, **options: Unpack[Options]) -> None:
-        self._set_up(Kept(url=url.rstrip("/"), collaboration=collaboration, token=token), options)
+        self._set_up(known(url, collaboration, options, token=token), options)
 
     @classmethod
     async def join(
@@ -49,7 +49,7 @@ class AsyncAgent(Both):
         **options: Unpack[Options],
     ) -> Self:
         """Join a collaboration; where the state file has this agent already, go on as her, sharing these arms."""
-        agent = cls._of(known(url, collaboration, name, shares, options), options)
+        agent = cls._of(known(url, collaboration, options, name, shares), options)
         try:
             if not agent._logic.kept.token:
                 await agent._run(agent._logic.join(invite))
@@ -78,6 +78,7 @@ class AsyncAgent(Both):
         assert transport is None or isinstance(transport, httpx.AsyncBaseTransport)
         self._client = httpx.AsyncClient(base_url=kept.url, timeout=TIMEOUT, transport=transport)
         self._listener: AsyncListener | None = None
+        self._saving: asyncio.Future[None] | None = None
         self._in_a_row = 0
 
     # pulls
@@ -184,13 +185,16 @@ class AsyncAgent(Both):
             reply = await self._do(step)
 
     async def _do(self, step: Send | Wait | Save) -> Answer | Lost | None:
+        if self._saving is not None and not self._saving.done():  # a call was cancelled while its thread wrote
+            await asyncio.shield(self._saving)
         if isinstance(step, Send):
             try:
                 return answer_of(await self._client.send(request_of(self._client, step)))
             except httpx.TransportError as error:
                 return lost_by(error)
         if isinstance(step, Save):
-            await asyncio.to_thread(self._write, step.content)
+            self._saving = asyncio.ensure_future(asyncio.to_thread(self._write, step.content))
+            await asyncio.shield(self._saving)
         elif step.news and self._listener is not None:
             await self._listener.wait(step.seconds)
         else:
@@ -219,10 +223,11 @@ class AsyncListener:
             await self._task
 
     async def _listen(self) -> None:
+        path, headers = self._logic.events()
         failures = 0
         while True:
             try:
-                async with self._client.stream("GET", **self._logic.events(), timeout=STREAM_TIMEOUT) as response:
+                async with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:
                         return  # the calls themselves say what is wrong, and read the board instead
                     response.raise_for_status()

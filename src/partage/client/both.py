@@ -9,7 +9,7 @@ import httpx
 
 from partage.client import kept as files
 from partage.client.kept import Kept
-from partage.client.logic import Logic
+from partage.client.logic import Logic, listed
 from partage.client.steps import Answer, Lost, Send
 from partage.errors import InputError
 
@@ -18,21 +18,7 @@ STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0, pool=None)  # the stream is neve
 
 
 class Options(TypedDict, total=False):
-    """How a client behaves.
-
-    Attributes
-    ----------
-    state
-        The state file; without one, a crash loses the claim that is open and what was not reported.
-    max_pulls_per_board
-        While arms she shares are still explored, she commits so often on one board and then waits for a fresh one.
-    patience
-        Seconds to go on trying when the controller does not answer.
-    listen
-        Whether to keep a stream of events open; without it the board is read up to once a second.
-    transport
-        httpx's transport, for proxies and tests; of the kind that the agent needs.
-    """
+    """How a client behaves: `Agent` says what each means."""
 
     state: str | os.PathLike[str] | None
     max_pulls_per_board: int
@@ -89,19 +75,23 @@ class Both:
         files.write(self._path, content)
 
 
-def known(url: str, collaboration: str, name: str, shares: Collection[str], options: Options) -> Kept:
+def known(
+    url: str, collaboration: str, options: Options, name: str = "", shares: Collection[str] = (), token: str = ""
+) -> Kept:
     """Return what the state file keeps of this agent, or a new agent where there is none."""
-    state = options.get("state")
+    state, names = options.get("state"), listed(shares)
     if state is None or not Path(state).exists():
-        return Kept(url=url.rstrip("/"), collaboration=collaboration, name=name, shares=_names(shares))
+        return Kept(url=url.rstrip("/"), collaboration=collaboration, name=name, shares=names, token=token)
     kept = files.read(Path(state))
     if (kept.url, kept.collaboration) != (url.rstrip("/"), collaboration):
         raise InputError(
             f"The state file {state} is of an agent in collaboration {kept.collaboration} at {kept.url}; "
             "name another file."
         )
+    if token and kept.token != token:
+        raise InputError(f"The state file {state} is of an agent with another token; name another file.")
     if not kept.token:  # she never came so far as to join
-        kept.name, kept.shares = name, _names(shares)
+        kept.name, kept.shares = name, names
     return kept
 
 
@@ -111,13 +101,6 @@ def resumed(state: str | os.PathLike[str]) -> Kept:
     if not kept.token:
         raise InputError(f"The agent of the state file {state} has not joined yet; call join again.")
     return kept
-
-
-def _names(shares: Collection[str]) -> list[str]:
-    """Return the names of arms; a text alone is a collection of letters, and a mistake."""
-    if isinstance(shares, str):
-        raise InputError("shares must be a list of names of arms, and a single text was given; put it in a list.")
-    return list(shares)
 
 
 def request_of(client: httpx.Client | httpx.AsyncClient, step: Send) -> httpx.Request:

@@ -4,18 +4,19 @@ The board is the same for all, and so is the rule: where the rule says commit, t
 controller does, pulls the leader and only counts. Where the rule says explore, it asks the controller for a claim.
 """
 
+import contextlib
 import logging
 import math
 import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from partage.board import Board, Record
-from partage.client.errors import Closed, HorizonReached, Refused
+from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
 from partage.client.kept import Kept, new_request
 from partage.client.steps import Answer, Save, Send, Steps, Wait, sent
 from partage.errors import InputError
@@ -24,10 +25,11 @@ from partage.service import wire
 from partage.service.state import LiveRule, live_rule
 
 log = logging.getLogger("partage.client")
+S = TypeVar("S", bound=msgspec.Struct)
 
 REREAD = 1.0  # seconds between two readings of a board that may not have changed
 BEHIND = 0.25  # seconds that the stream may be behind the controller's answers
-LONGEST = 15.0  # seconds between two reports at most, however patient the controller is
+SHORTEST, LONGEST = 0.25, 15.0  # seconds between two reports, however patient the controller is
 SAVE_EVERY = 5.0  # seconds between two savings of what only local pulls changed
 MOST_RUNS = 500  # in a report: it stays well below the largest body that is taken
 
@@ -91,6 +93,13 @@ def board_of(view: wire.BoardView) -> Board:
     return board
 
 
+def listed(shares: Collection[str]) -> list[str]:
+    """Return the names of arms as a list; a text alone is a collection of letters, and a mistake."""
+    if isinstance(shares, str):
+        raise InputError("shares must be a list of names of arms, and a single text was given; put it in a list.")
+    return list(shares)
+
+
 def checked_reward(reward: float) -> float:
     """Return a reward in [0, 1]."""
     if not 0 <= reward <= 1:  # NaN is not
@@ -125,7 +134,7 @@ class Logic:
         if not kept.url.startswith(("http://", "https://")):
             raise InputError("The url must begin with http:// or https://.")
         self.kept = kept
-        self.news: str | bytes | None = None
+        self.news: str | None = None
         self.heard = -math.inf
         self.streaming = False
         self._saves, self._most, self._patience, self._clock = saves, max_pulls_per_board, patience, clock
@@ -146,11 +155,12 @@ class Logic:
         self._on_board = 0  # local pulls since the board was fresh
         self._told = 0  # the version that her last broadcast made
         self._barren = False  # the controller had nothing to explore for her on this very board
-        self.hiding = False  # whether there are arms that nobody shares
+        self._hiding = False  # whether there are arms that nobody shares
 
         # pulls
         self._claim: Pull | None = None
         self._unsure = True  # whether the controller may have handed out a claim that we do not know
+        self._owed: Pull | None = None  # a pull that was counted, and not handed out because a call failed
         self._pull: Pull | None = None  # what she pulls until something changes
         self._budget = self._left = 0  # how often at most, and how often still
         self._due = -math.inf  # until when
@@ -169,15 +179,15 @@ class Logic:
     def keep_private(self, pull: Pull, reward: float) -> None:
         """Take in the reward of a pull that is not shared. It is kept only where her own record decides something."""
         reward = checked_reward(reward)
-        if self.hiding:
+        if self._hiding:
             self._own.add(self._number[pull.arm], reward)
 
     # what the listener calls
 
-    def events(self) -> Any:
-        """Return where the stream of events is, and what opens it."""
+    def events(self) -> tuple[str, dict[str, str]]:
+        """Return where the stream of events is, and the headers that open it."""
         headers = {"Authorization": f"Bearer {self.kept.token}", "Accept": "text/event-stream"}
-        return {"url": f"/v1/collaborations/{self.kept.collaboration}/events", "headers": headers}
+        return f"/v1/collaborations/{self.kept.collaboration}/events", headers
 
     def hear(self, board: str | None) -> bool:
         """Note that the stream is alive, and its newest board if it brought one."""
@@ -193,23 +203,25 @@ class Logic:
         kept = self.kept
         yield from self.save()
         body = wire.NewAgent(name=kept.name, shares=kept.shares, request=kept.join)
-        joined = msgspec.json.decode((yield from self._send("POST", "/agents", body, invite)).body, type=wire.Joined)
+        joined = self._decoded((yield from self._send("POST", "/agents", body, invite)), wire.Joined)
         kept.agent, kept.token = joined.agent, joined.token
         self._unsure = False
         yield from self.save()
 
     def share(self, shares: Collection[str]) -> Steps[None]:
         """Share these arms and no others from now on."""
+        names = listed(shares)
         yield from self._ready()
         yield from self._report()  # made under the consent that she had
         self._rule = None  # should the answer be lost, the controller is asked what she shares
-        answer = yield from self._send("PATCH", "/agents/me", wire.Consent(shares=list(shares)))
-        self.kept.shares = msgspec.json.decode(answer.body, type=wire.AgentView).shares
+        answer = yield from self._send("PATCH", "/agents/me", wire.Consent(shares=names))
+        self.kept.shares = self._decoded(answer, wire.AgentView).shares
         if self._claim is not None and self._claim.arm not in self.kept.shares:
             self._claim = None
             self.kept.asking = new_request()
-        self._view = None
         yield from self.save()
+        yield from self._begin()
+        yield from self._read()
 
     def leave(self) -> Steps[None]:
         """Leave. What was broadcast stays."""
@@ -231,8 +243,7 @@ class Logic:
 
     def settlement(self) -> Steps[wire.SettlementView]:
         """Return her row of the settlement, and the totals."""
-        answer = yield from self._send("GET", "/settlement")
-        return msgspec.json.decode(answer.body, type=wire.SettlementView)
+        return self._decoded((yield from self._send("GET", "/settlement")), wire.SettlementView)
 
     def ledger(self) -> Steps[bytes]:
         """Return the ledger as she may see it."""
@@ -243,6 +254,9 @@ class Logic:
     def ask(self) -> Steps[Pull]:
         """Return the next pull: a claim of the controller's, or what she decides by the board."""
         yield from self._ready()
+        if self._owed is not None:
+            pull, self._owed = self._owed, None
+            return pull
         while self._claim is None:
             if self.kept.left:
                 raise Refused(409, "You left this collaboration; a new invite lets you join again.")
@@ -260,8 +274,9 @@ class Logic:
             elif self._limited() and self._on_board >= self._most:
                 yield from self._freshen(view)
             else:
-                pull = self._hand_out(arm, view)
+                pull = self._owed = self._hand_out(arm, view)
                 yield from self._chores()
+                self._owed = None
                 return pull
         return self._claim
 
@@ -269,7 +284,9 @@ class Logic:
         """Send the reward of a claim. It is on disk first: a crash does not lose it."""
         reward = checked_reward(reward)
         assert pull.number is not None
-        yield from self._ready()
+        yield from self._begin()
+        if self.kept.telling is not None and self.kept.telling[0] != pull.number:
+            yield from self._tell_again()
         if self._claim is not None and self._claim.number == pull.number:
             self._claim = None
             self.kept.asking = new_request()
@@ -313,12 +330,18 @@ class Logic:
         )
         return (yield from sent(request, self.kept.url, self._patience, self._clock))
 
+    def _decoded(self, answer: Answer, kind: type[S]) -> S:
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except msgspec.DecodeError:
+            raise Unreachable(f"What answers at {self.kept.url} is not a controller; check the address.") from None
+
     def _begin(self) -> Steps[None]:
         """Learn the rules of the game, and who she is in it."""
         if self._rule is not None:
             return
-        config = msgspec.json.decode((yield from self._send("GET", "")).body, type=wire.CollaborationView)
-        me = msgspec.json.decode((yield from self._send("GET", "/agents/me")).body, type=wire.AgentView)
+        config = self._decoded((yield from self._send("GET", "")), wire.CollaborationView)
+        me = self._decoded((yield from self._send("GET", "/agents/me")), wire.AgentView)
         kept = self.kept
         if not kept.agent:  # made from a token: the controller knows how far she is
             kept.used = config.horizon - me.horizon_left
@@ -330,7 +353,7 @@ class Logic:
                 self._own.counts[self._number[name]], self._own.sums[self._number[name]] = pulls, rewards
         self._shares = frozenset(self._number[name] for name in me.shares)
         self._horizon = config.horizon
-        self._every = min(config.claim_seconds / 4, LONGEST)
+        self._every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self._rule = live_rule(config.rule, config.balance)
 
     def _ready(self) -> Steps[None]:
@@ -338,12 +361,16 @@ class Logic:
         self._count()
         yield from self._begin()
         if self.kept.telling is not None:
-            try:
-                yield from self._send_told()
-            except Refused as refused:
-                log.warning("A reward that was told before is not taken: %s", refused)
+            yield from self._tell_again()
         if self.kept.report is not None:
             yield from self._report()
+
+    def _tell_again(self) -> Steps[None]:
+        """Send a reward that an earlier call could not; a refusal is no concern of this call."""
+        try:
+            yield from self._send_told()
+        except Refused as refused:
+            log.warning("A reward that was told before is not taken: %s", refused)
 
     # the board
 
@@ -358,7 +385,7 @@ class Logic:
         self._on_board, self._barren = 0, False
         board = self._board
         # An arm that lost its last sharer counts, unless it is eliminated: the rule's commit says the same.
-        self.hiding = any(
+        self._hiding = any(
             not board.shared[arm] and board.active[arm] >= board.public[arm] for arm in range(board.arms)
         )
 
@@ -366,7 +393,8 @@ class Logic:
         """Look at what the stream brought."""
         news, self.news = self.news, None
         if news is not None:
-            self._take(msgspec.json.decode(news, type=wire.BoardView))
+            with contextlib.suppress(msgspec.DecodeError):  # then the board is read, which says what is wrong
+                self._take(msgspec.json.decode(news, type=wire.BoardView))
 
     def _read(self) -> Steps[None]:
         """Read the board from the controller."""
@@ -375,7 +403,7 @@ class Logic:
         if answer.status == 304 and tagged is not None:
             self._take(tagged[1])
         else:
-            view = msgspec.json.decode(answer.body, type=wire.BoardView)
+            view = self._decoded(answer, wire.BoardView)
             self._tagged = (answer.etag, view) if answer.etag else None
             self._take(view)
         self._read_at = self._clock()
@@ -390,7 +418,7 @@ class Logic:
 
     def _stale_at(self) -> float:
         """Return when the board has to be read again, unless the stream says something before."""
-        return self.heard + (self._every if self.streaming else REREAD)
+        return self.heard + (max(self._every, REREAD) if self.streaming else REREAD)
 
     def _freshen(self, view: wire.BoardView) -> Steps[None]:
         """Wait for another board. After a second the same one is fresh again, if it is sure to be the newest."""
@@ -436,7 +464,7 @@ class Logic:
         if self._limited():
             budget = min(budget, self._most - self._on_board)
         # Where her own record decides, each reward may change what she pulls next.
-        self._budget = 1 if self.hiding else budget
+        self._budget = 1 if self._hiding else budget
         self._left = self._budget - 1
         return self._pull
 
@@ -486,7 +514,7 @@ class Logic:
             raise
         self._unsure = False
         if answer.status != 204:
-            claim = msgspec.json.decode(answer.body, type=wire.Pull)
+            claim = self._decoded(answer, wire.Pull)
             self.kept.used += 1
             self._claim = Pull(claim.arm, True, False, claim.version, claim.pull)
 
@@ -503,7 +531,7 @@ class Logic:
                 if self._view is not None and self._view.closed:
                     raise Closed from None
             raise
-        told = msgspec.json.decode(answer.body, type=wire.Told)
+        told = self._decoded(answer, wire.Told)
         self.kept.telling, self.kept.head, self._told = None, told.head, max(self._told, told.version)
 
     def _report(self) -> Steps[None]:
@@ -523,7 +551,7 @@ class Logic:
                 self._strike(kept.report, refused)
                 kept.report = None
             else:
-                kept.report, kept.head = None, msgspec.json.decode(answer.body, type=wire.Told).head
+                kept.report, kept.head = None, self._decoded(answer, wire.Told).head
         self._reported_at = self._clock()
 
     def _strike(self, report: wire.Commits, refused: Refused) -> None:
