@@ -7,17 +7,17 @@ from partage.service.refusal import Refused
 from partage.service.wire import NewCollaboration, not_allowed
 
 RULES = {
-    "balanced-etc": "the paper's rule: every arm in play is broadcast about equally often",
-    "balanced-glr": "far fewer broadcasts: arms that are clearly worse go early (recommended)",
-    "kl-etc": "the paper's order of exploring, with a sharper test",
-    "unbalanced-etc": "no balance: an arm may be broadcast as often as its sharers like",
+    "balanced-etc": "The paper's rule: every arm in play is broadcast about equally often.",
+    "balanced-glr": "Far fewer broadcasts: the evidence decides which arms are still worth trying. Recommended.",
+    "kl-etc": "The paper's order of exploring, with a sharper test.",
+    "unbalanced-etc": "No balance: an arm may be broadcast as often as its sharers like.",
 }
 SETTLEMENTS = {
-    "": "the usual one: paper for balanced-etc, none for the others",
-    "paper": "as in the paper; pays for itself with thousands of agents",
-    "equal-share": "everyone is covered with high probability, and all pay the same share",
-    "equal-share-expected": "everyone is covered on average; cheapest",
-    "none": "no money moves",
+    "": "The paper's for balanced-etc with a finite balance; none for the others.",
+    "paper": "As in the paper; it pays for itself with thousands of agents.",
+    "equal-share": "Everyone is covered with high probability, and all pay the same share, up to a ceiling.",
+    "equal-share-expected": "Everyone is covered on average; the cheapest for all.",
+    "none": "No money moves.",
 }
 DEFAULTS = {
     "name": "",

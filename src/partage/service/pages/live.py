@@ -265,7 +265,7 @@ async def live(
     changes = controller.watch(book.id)
     earlier = await earlier_events(controller, book)
     loop = asyncio.get_running_loop()
-    due, sent, sent_money = 0.0, b"", b""
+    due, accounted, sent, sent_money = 0.0, 0, b"", b""
 
     async def change() -> tuple[bool, Book | None]:
         async for changed in changes:
@@ -287,6 +287,7 @@ async def live(
             if account is not None and account in done:
                 body = msgspec.json.encode(money_view(account.result(), agent))
                 account, due = None, loop.time() + PREVIEW_PAUSE / 1000 + 0.05
+                accounted = book.preview[0] if book.preview else 0
                 if body != sent_money:
                     sent_money = body
                     yield b"event: money\ndata: " + body + b"\n\n"
@@ -303,7 +304,7 @@ async def live(
                         sent = body
                         yield b"event: board\ndata: " + body + b"\n\n"
                         await asyncio.sleep(PAUSE + len(body) / BYTES_A_SECOND)
-            if account is None and (book.preview is None or book.preview[0] != book.state.seq):
+            if account is None and accounted != book.state.seq:
                 account = asyncio.create_task(settlement())
     finally:
         for task in (turn, account):

@@ -129,13 +129,15 @@ async def home(request: AnyRequest) -> Response[Any]:
     session, who = found
     if not who.operator:
         return Redirect("/me", status_code=303)
-    books = await controller_of(request).collaborations()
-    rows = [_row(book) for book in reversed(books)]
-    return page("home.html", csrf=csrf_token(session), rows=rows, **create_form({}))
+    return page("home.html", csrf=csrf_token(session), rows=await rows_of(controller_of(request)), **create_form({}))
+
+
+async def rows_of(controller: Controller) -> list[dict[str, Any]]:
+    """Return the collaborations as the list shows them, the newest first."""
+    return [_row(book) for book in reversed(await controller.collaborations())]
 
 
 def _row(book: Book) -> dict[str, Any]:
-    """Return a collaboration as the list shows it."""
     state = book.state
     board, leader = state.board, state.target() if state.version else None
     return {
@@ -168,7 +170,8 @@ async def create(request: AnyRequest) -> Response[Any]:
     except Refused as refusal:
         return page("create.html", 422, csrf=csrf_token(session), **create_form(form, forms.at_field(refusal)))
     links = [link(request, id, code) for code in codes]
-    return page("created.html", id=id, name=form["name"].strip(), links=links)
+    rows = await rows_of(controller_of(request))  # the list beside it has one more now
+    return page("created.html", id=id, name=form["name"].strip(), links=links, rows=rows, fresh=True)
 
 
 def link(request: AnyRequest, id: str, code: str) -> str:
@@ -190,7 +193,15 @@ async def collaboration(request: AnyRequest, id: str) -> Response[Any]:
 async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
     """Return what the section of the invites shows."""
     usable = expiring(await controller.invites(book.id), book.state, clock())
-    return {"invites": usable, "id": book.id, "links": [], "closed": book.state.closed is not None, "error": None}
+    return {"invites": usable, "id": book.id, "closed": book.state.closed is not None}
+
+
+@get("/c/{id:str}/invites")
+async def invites(request: AnyRequest, id: str) -> Response[Any]:
+    """Return the list of the invites that may be used, as it is now."""
+    await operator(request)
+    controller = controller_of(request)
+    return page("invite_list.html", **await invites_of(controller, await controller.fresh(id)))
 
 
 @post("/c/{id:str}/invites", status_code=200)
@@ -206,8 +217,8 @@ async def invite(request: AnyRequest, id: str) -> Response[Any]:
     except Refused as refusal:
         error = refusal.sentence
     given = await invites_of(controller, await controller.fresh(id))
-    given.update(links=[link(request, id, code) for code in codes], error=error)
-    return page("invites.html", **given)
+    links = [link(request, id, code) for code in codes]
+    return page("invited.html", links=links, error=error, fresh=True, **given)
 
 
 @post("/c/{id:str}/invites/{invite_id:str}/revoke", status_code=200)
@@ -217,7 +228,7 @@ async def revoke(request: AnyRequest, id: str, invite_id: str) -> Response[Any]:
     needs_operator(who)
     controller = controller_of(request)
     await controller.revoke(id, invite_id)
-    return page("invites.html", **await invites_of(controller, await controller.fresh(id)))
+    return page("invite_list.html", **await invites_of(controller, await controller.fresh(id)))
 
 
 @get("/c/{id:str}/events")
@@ -384,6 +395,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 
 def routes() -> list[Any]:
     """Return all of them."""
-    handlers = [home, login, logout, create, collaboration, invite, revoke, events, history]
+    handlers = [home, login, logout, create, collaboration, invite, invites, revoke, events, history]
     handlers += [settlement_json, settlement_csv, join, look, me, my_events, consent, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

@@ -48,8 +48,8 @@ async function look() {
     const text = document.createElement("span");
     text.className = "name";
     text.textContent = name;
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "share", value: name, checked: true });
-    label.append(dot, text, box);
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "share", value: name });
+    label.append(box, dot, text);
     item.append(label);
     return item;
   }));
@@ -80,10 +80,10 @@ element("join-form").addEventListener("submit", async (event) => {
     element("token").value = joined.token;
     setText(element("snippet"), [
       "from partage.client import Agent",
-      `agent = Agent(${JSON.stringify(location.origin)}, ${JSON.stringify(collaboration)}, token="YOUR TOKEN")`,
+      `agent = Agent(${JSON.stringify(location.origin)}, ${JSON.stringify(collaboration)}, "YOUR TOKEN")`,
       "while True:",
-      "    pull = agent.ask()                      # pull.arm is what to try",
-      "    agent.tell(pull, reward=try_out(pull.arm))  # from 0 to 1; sent only if you share the arm",
+      "    pull = agent.ask()  # pull.arm is what to try",
+      "    agent.tell(pull, my_result(pull.arm))  # from 0 to 1",
     ].join("\n"));
     show(element("join-form"), false);
     show(element("joined"), true);

@@ -67,6 +67,7 @@ const rows = [...document.querySelectorAll("#arms .arm")].map((row) => ({
   mean: row.querySelector(".mean"),
   limit: row.querySelector(".limit"),
   value: row.querySelector(".value"),
+  radius: row.querySelector(".radius"),
   more: row.querySelector(".more"),
 }));
 const many = rows.length > MOST_ROWS;
@@ -83,11 +84,11 @@ if (many) {
 
 function tagsOf(arm, board) {
   const tags = [];
-  if (arm.name === board.leader) tags.push(["leader", board.closed ? "best" : "leader"]);
+  if (arm.name === board.leader) tags.push(["leader", "leader"]);
   if (arm.public && !arm.active) tags.push(["out", "out"]);
   else if (arm.sharers === 0) tags.push(["alone", "nobody shares it"]);
   else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${count(arm.claims)} on the way` : "open"]);
-  else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waits for the others"]);
+  else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waiting"]);
   return tags;
 }
 
@@ -124,8 +125,8 @@ export function drawBoard(board) {
       parts.mean.style.left = `${100 * arm.mean}%`;
     }
     setText(parts.value, known ? arm.mean.toFixed(3) : "–");
-    const radius = known ? (arm.radius > 1 ? "± 1" : `± ${arm.radius.toFixed(3)}`) : "";
-    setText(parts.more, known ? `${radius} · ${things(arm.broadcasts, "broadcast")}` : "no broadcast yet");
+    setText(parts.radius, known ? ` ± ${Math.min(1, arm.radius).toFixed(3)}` : "");
+    setText(parts.more, known ? things(arm.broadcasts, "broadcast") : "no broadcast yet");
   });
   if (many) { // the best first, those that are out last
     const rank = board.arms.map((arm, index) => [arm.active ? 1 : 0, arm.mean ?? -1, -index]);

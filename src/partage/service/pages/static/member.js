@@ -55,12 +55,20 @@ function drawMoney(view) {
   const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
   setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
-  setText(element("net-parts"), `compensation ${row.compensation} less charge ${row.charge}`);
+  setText(element("net-parts"), `compensation ${row.compensation} less charge ${row.charge}${view.finished || view.closed ? "" : "; pulls of arms still in play are not compensated"}`);
   element("net").className = `net-${row.word}`;
-  const warning = element("money-warning");
-  show(warning, !view.finished && row.explore + row.commit > 0);
-  setText(warning, `More than one arm is ${view.closed ? "left" : "in play"}: pulls of those are not compensated.`);
 }
+
+element("leave-button")?.addEventListener("click", () => element("leave-dialog").showModal());
+element("leave-confirm").addEventListener("click", async () => {
+  const refuse = (sentence) => { setText(element("leave-error"), sentence); show(element("leave-error"), true); };
+  try {
+    const headers = { "x-csrf-token": document.body.dataset.csrf };
+    const answer = await fetch(`/v1/collaborations/${place.dataset.id}/agents/me`, { method: "DELETE", headers });
+    if (answer.ok) element("leave-dialog").close();
+    else refuse((await answer.json()).error);
+  } catch { refuse("The server does not answer; try again."); }
+});
 
 listen((snapshot) => {
   const { board, me } = snapshot;
@@ -72,4 +80,5 @@ listen((snapshot) => {
   element("progress").value = me.used;
   setText(element("agents-count"), things(board.agents, "agent"));
   drawFeed(snapshot);
+  if (board.closed || me.left) show(element("leave-button"), false);
 }, drawMoney);

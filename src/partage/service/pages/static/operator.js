@@ -102,9 +102,13 @@ function drawAgents() {
   show(totals, agents.length > 0 && money != null);
   if (money) {
     const sum = (field) => count(agents.reduce((total, agent) => total + agent[field], 0));
-    const controller = money.profit_word === "even" ? "0.00" : money.profit;
-    [sum("explore"), sum("commit"), money.compensation, money.charge, `controller ${controller}`]
+    [sum("explore"), sum("commit"), money.compensation, money.charge]
       .forEach((text, place) => setText(totals.rows[0].cells[place + 2], text));
+    const words = [{ gains: "pay", loses: "receive", even: "even" }, { gains: "receives", loses: "pays", even: "even" }];
+    [...totals.rows].forEach((row, place) => {
+      setText(row.querySelector(".word"), words[place][money.profit_word]);
+      setText(row.querySelector("strong"), money.profit.replace("−", ""));
+    });
   }
 }
 
@@ -121,8 +125,7 @@ function drawTiles(snapshot) {
   setText(element("broadcasts"), count(board.version));
   setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
   setText(element("board-note"), "");
-  setText(element("close-arms"), left.map((arm) => arm.name).slice(0, 5).join(", ")
-    + (left.length > 5 ? ` and ${left.length - 5} more` : "") || "none");
+  setText(element("close-arms"), `${count(left.length)} of ${count(board.arms.length)}`);
   setText(element("close-claims"), count(board.arms.reduce((total, arm) => total + arm.claims, 0)));
   if (board.closed) {
     show(element("close-button"), false);
@@ -137,7 +140,7 @@ function drawMoney(view) {
   setText(element("net-head"), view.closed ? "Net" : "Net if it closed now");
   setText(element("money-note"), view.settlement === "none" ? "No money moves in this collaboration."
     : view.closed ? `Final, by the settlement ${view.settlement}. All amounts and the controller's profit sum to zero.`
-      : `Amounts are what they would be if it closed now, by the settlement ${view.settlement}.`);
+      : `Amounts are what they would be if it closed now, by the settlement ${view.settlement}.${view.finished ? "" : " Pulls of arms still in play are not compensated."}`);
   setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
   setText(element("profit"), view.profit);
   setText(element("profit-word"), { gains: "the controller gains", loses: "the controller pays it", even: "neither gain nor loss" }[view.profit_word]);
@@ -146,7 +149,7 @@ function drawMoney(view) {
   const warning = element("money-warning");
   const sentences = [];
   if (view.settlement !== "none") {
-    if (!view.finished) sentences.push(`More than one arm is ${view.closed ? "left" : "in play"}: pulls of those are not compensated, so that a member may ${view.closed ? "have lost" : "still lose"} by taking part.`);
+    if (!view.finished && view.closed) sentences.push("It was closed with more than one arm in play. Pulls of those are not compensated, so that a member may have lost by taking part.");
     if (!view.viable) sentences.push(`The charges do not pay for the compensations${view.closed ? "" : " yet"}: the controller pays the difference.`);
   }
   show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
@@ -156,7 +159,7 @@ function drawMoney(view) {
 
 // --- the chart ------------------------------------------------------------------------------------------------
 
-const chart = { over: "time", points: [], plot: null, arms: [], broken: false };
+const chart = { over: "time", points: [], plot: null, arms: [], whole: true };
 
 function colourOf(name) {
   const probe = element("chart");
@@ -166,6 +169,13 @@ function colourOf(name) {
   return found;
 }
 
+// The arms that have a line: those that were broadcast; where there are many, the ones most often.
+function shown(board) {
+  const known = board.arms.map((_, index) => index).filter((index) => board.arms[index].broadcasts > 0);
+  if (known.length > MOST_LINES) known.sort((a, b) => board.arms[b].broadcasts - board.arms[a].broadcasts || a - b).length = MOST_LINES;
+  return known.sort((a, b) => a - b);
+}
+
 function chartData() {
   const over = chart.over === "time" ? 0 : 1;
   const x = chart.points.map((point) => (over === 0 ? point[0] / 1000 : point[1]));
@@ -173,11 +183,14 @@ function chartData() {
 }
 
 function drawChart() {
-  if (!latest || chart.points.length === 0) return;
+  if (!latest || chart.points.length < 2) { // a chart of nothing would show years of nothing
+    setText(element("chart-note"), "Nothing was broadcast yet.");
+    return;
+  }
   const board = latest.board;
+  setText(element("chart-note"), chart.whole ? "" : "The chart begins 50,000 events ago.");
   chart.plot?.destroy();
-  const busiest = board.arms.map((arm, index) => [arm.broadcasts, -index]).sort((a, b) => b[0] - a[0] || b[1] - a[1]);
-  chart.arms = busiest.slice(0, MOST_LINES).map((pair) => -pair[1]).sort((a, b) => a - b);
+  chart.arms = shown(board);
   const ink = colourOf("--muted");
   const lines = colourOf("--line");
   const axis = { stroke: ink, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 }, font: "12px system-ui, sans-serif" };
@@ -187,7 +200,7 @@ function drawChart() {
     legend: { show: false },
     cursor: { points: { size: 6 } },
     scales: { x: { time: chart.over === "time" }, y: { range: (_, low, high) => [0, Math.max(4, high * 1.05)] } },
-    axes: [{ ...axis }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
+    axes: [{ ...axis, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => tickText(tick, step)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
     series: [
       {},
       ...chart.arms.map((arm) => ({
@@ -199,6 +212,7 @@ function drawChart() {
       })),
     ],
   }, chartData(), element("chart"));
+  drawLegend();
 }
 
 function addPoint(snapshot) {
@@ -207,7 +221,35 @@ function addPoint(snapshot) {
   if (!last || last[1] >= snapshot.board.version) return;
   chart.points.push([snapshot.time, snapshot.board.version, ...counts]);
   if (chart.points.length > 600) chart.points = chart.points.filter((_, place) => place % 2 === 0 || place === chart.points.length - 1);
-  if (chart.plot) chart.plot.setData(chartData());
+  if (chart.plot && chart.arms.join() === shown(snapshot.board).join()) {
+    chart.plot.setData(chartData());
+    drawLegend();
+  } else drawChart();
+}
+
+function tickText(tick, step) {
+  if (chart.over !== "time") return count(tick);
+  const parts = step < 60 ? { hour: "2-digit", minute: "2-digit", second: "2-digit" }
+    : step < 86400 ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
+  return new Date(1000 * tick).toLocaleString("en-GB", parts);
+}
+
+function drawLegend() {
+  const legend = element("legend");
+  if (legend.dataset.arms !== chart.arms.join()) {
+    legend.dataset.arms = chart.arms.join();
+    legend.replaceChildren(...chart.arms.map((arm) => {
+      const item = document.createElement("li");
+      item.className = `c${arm % 8}`;
+      const dot = document.createElement("span");
+      dot.className = "dot";
+      const name = document.createElement("span");
+      name.textContent = latest.board.arms[arm].name;
+      item.append(dot, name, document.createElement("b"));
+      return item;
+    }));
+  }
+  chart.arms.forEach((arm, place) => setText(legend.children[place].lastChild, count(latest.board.arms[arm].broadcasts)));
 }
 
 async function loadHistory() {
@@ -215,7 +257,7 @@ async function loadHistory() {
   if (!answer.ok) return;
   const found = await answer.json();
   chart.points = found.points;
-  setText(element("chart-note"), found.whole ? "" : "The chart begins 50,000 events ago.");
+  chart.whole = found.whole;
   if (latest) addPoint(latest);
   drawChart();
 }
@@ -259,6 +301,7 @@ element("close-confirm").addEventListener("click", async (event) => {
 
 listen((snapshot) => {
   const first = !latest;
+  const others = !first && (latest.agents.length !== snapshot.agents.length || latest.board.closed !== snapshot.board.closed);
   latest = snapshot;
   drawBoard(snapshot.board);
   drawTiles(snapshot);
@@ -266,4 +309,5 @@ listen((snapshot) => {
   drawFeed(snapshot);
   if (first) loadHistory();
   else addPoint(snapshot);
+  if (others) htmx.trigger("#invite-list", "refresh"); // one was used, or none can be any more
 }, drawMoney);

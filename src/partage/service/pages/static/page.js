@@ -46,7 +46,7 @@ function times(root) {
   for (const element of root.querySelectorAll("time[data-time]")) {
     const time = new Date(Number(element.dataset.time));
     element.dateTime = time.toISOString();
-    element.textContent = time.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+    element.textContent = time.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
   }
 }
 
