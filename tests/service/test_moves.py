@@ -425,6 +425,18 @@ def test_an_arm_without_a_sharer_stands_outside() -> None:
     assert table.ask(third).arm == 2, "shared again, it is the one to explore"
 
 
+def test_eliminated_stays_eliminated_though_it_be_shared_again() -> None:
+    table = Table(created(horizon=200))
+    agent = table.join(0, 1)
+    while all(table.state.board.active):
+        table.work(agent, lambda arm: 1.0 - arm)
+    table.consent(agent, 0)
+    table.consent(agent, 0, 1)
+    table.join(1)
+    assert table.state.board.active == [True, False]
+    assert not table.ask(agent).share
+
+
 def test_a_single_arm_with_a_sharer_is_not_explored() -> None:
     table = Table(created())
     agent, other = table.join(0), table.join(1)
@@ -555,9 +567,9 @@ class TestReports:
         table, agent, other = self.table()
         assert "not come to this version" in self.refused(table, agent, (3, 0, 1))
         table.work(other, lambda arm: 1.0)
+        assert "never fall" in self.refused(table, agent, (3, 0, 1), (2, 0, 1))
         table.commits(agent, "r1", (3, 0, 1))
         assert "never fall" in self.refused(table, agent, (2, 0, 1))
-        assert "never fall" in self.refused(table, agent, (3, 0, 1), (2, 0, 1))
 
     def test_an_asked_commit_is_no_report(self) -> None:
         table, agent, other = self.table()
@@ -575,6 +587,42 @@ class TestReports:
         table.now += 1
         assert "gone for more than 1 seconds" in self.refused(table, agent, (2, 0, 1))
         table.commits(agent, "r2", (3, 0, 1))
+
+    def test_to_the_last_millisecond(self) -> None:
+        table, agent, other = self.table()
+        table.work(other, lambda arm: 1.0)
+        table.now += 1000
+        table.work(other, lambda arm: 1.0)  # what is gone is forgotten, and version 2 is not gone yet
+        table.commits(agent, "r1", (2, 0, 1))
+
+    def test_what_she_shared_before_does_not_count_for_the_board_that_her_consent_brings(self) -> None:
+        table = Table(created())
+        agent = table.join()
+        table.consent(agent, 0, 1)
+        target = table.state.target()
+        assert target is not None
+        self.refused(table, agent, (0, target, 1))
+
+    def test_what_she_shares_from_now_on_does_not_count_for_the_board_before(self) -> None:
+        table = Table(created(arms=["a", "b", "c"]))
+        first, second, third = table.state.board.tie_order
+        agent = table.join(second, third)
+        table.consent(agent, first)
+        self.refused(table, agent, (0, second, 1))
+        table.commits(agent, "r1", (0, first, 1))
+
+    def test_a_claim_that_is_due_lapses_first(self) -> None:
+        """A place that is freed on one arm closes the other, so who shares that one may commit."""
+        table, _, _ = self.table()
+        one, two = table.join(0), table.join(1)
+        assert table.ask(two).share
+        table.now += 500
+        assert table.ask(one).share
+        third = table.join(0)
+        self.refused(table, third, (2, 0, 1))
+        table.now += 500
+        table.commits(third, "r1", (2, 0, 1))
+        assert [type(event) for event in table.events[-2:]] == [Lapse, Commit]
 
     def test_nothing_of_a_report_counts_if_a_part_does_not(self) -> None:
         table, agent, _ = self.table()
