@@ -1,11 +1,14 @@
 """What tests of the API share: a session with a server, and agents who ask and tell over HTTP."""
 
+import glob
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 from tests.service.server import Server
 
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens servers that live for a test
@@ -61,7 +64,7 @@ class Speaker:
         """Make a call that must succeed, and return what was answered."""
         answer = self.call(method, path, body, **given)
         assert answer.is_success, (method, path, answer.status_code, answer.text)
-        return answer.json() if answer.content else None
+        return answer.json() if answer.headers.get("content-type") == "application/json" else None
 
     def refused(self, status: int, method: str, path: str = "", body: Any = None, **given: Any) -> dict[str, Any]:
         """Make a call that must be refused with this status, in a sentence."""
@@ -142,3 +145,18 @@ def sentence_of(answer: httpx.Response) -> dict[str, Any]:
     assert sentence.endswith("."), sentence
     assert "Traceback" not in sentence
     return refusal
+
+
+def stored(database_url: str) -> bytes:
+    """Return all that a database holds: SQLite's files as they are, PostgreSQL's tables value by value."""
+    if database_url.startswith("sqlite"):
+        files = sorted(glob.glob(database_url.removeprefix("sqlite:///") + "*"))
+        return b"".join(Path(file).read_bytes() for file in files)
+    parts: list[bytes] = []
+    with psycopg.connect(database_url.replace("postgresql+psycopg", "postgresql")) as connection:
+        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        for (name,) in names:
+            for row in connection.execute(psycopg.sql.SQL("SELECT * FROM {}").format(psycopg.sql.Identifier(name))):
+                parts += [bytes(value) if isinstance(value, bytes) else str(value).encode() for value in row]
+    assert parts
+    return b"\n".join(parts)
