@@ -91,6 +91,4 @@ TEMPLATES.filters.update(money=money, listed=listed, counted=counted)
 def page(template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any) -> Response[str]:
     """Return a page, or a part of one."""
     text = TEMPLATES.get_template(template).render(given)
-    return Response(
-        text, status_code=status, media_type="text/html; charset=utf-8", headers={**HEADERS, **(headers or {})}
-    )
+    return Response(text, status_code=status, media_type="text/html", headers={**HEADERS, **(headers or {})})

@@ -269,7 +269,7 @@ async def settlement_csv(request: AnyRequest, id: str) -> Response[bytes]:
     for row in view.rows:
         table.writerow([plain(getattr(row, column)) for column in columns])
     table.writerow(["controller", "", "", "", view.charge, view.compensation, view.profit])
-    return download(text.getvalue().encode(), "text/csv; charset=utf-8", f"settlement-{id}.csv")
+    return download(text.getvalue().encode(), "text/csv", f"settlement-{id}.csv")
 
 
 def plain(cell: Any) -> Any:
@@ -377,7 +377,7 @@ async def static(request: AnyRequest, name: str) -> Response[bytes]:
     headers = {"ETag": etag, "Cache-Control": kept, "X-Content-Type-Options": "nosniff"}
     if request.headers.get("if-none-match") == etag:
         return Response(b"", status_code=304, headers=headers)
-    return Response(body, media_type=f"{kind}; charset=utf-8", headers=headers)
+    return Response(body, media_type=kind, headers=headers)
 
 
 # refusals
