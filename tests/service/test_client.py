@@ -286,6 +286,16 @@ def test_with_a_stream_the_board_is_hardly_read() -> None:
     assert len(fake.names("GET board")) == reads
 
 
+def test_after_her_own_broadcast_she_looks_before_she_asks() -> None:
+    fake = Fake(["a", "b"])
+    fake.join("b")
+    agent = joined(fake, "a")
+    agent.tell(agent.ask(), 0.5)
+    sent = len(fake.requests)
+    assert agent.ask().version == 1
+    assert fake.names()[sent:] == ["GET board", "POST commits"]
+
+
 # --- reports ------------------------------------------------------------------------------------------------
 
 
@@ -471,6 +481,35 @@ def test_a_claim_whose_answer_was_lost_is_found_again_even_after_it_lapsed(tmp_p
     agent.tell(lost, 0.5)
     assert fake.state.members[agent.id].used == 1
     assert agent._logic.kept.used == 1
+
+
+def test_an_open_claim_is_found_again_where_the_board_says_commit(tmp_path: Path) -> None:
+    fake, state = Fake(["a", "b"]), tmp_path / "state.json"
+    fake.join("b")
+    claim = joined(fake, "a", state=state).ask()
+    assert not fake.state.rule.decide(fake.state.board, {0}).share  # because of that very claim
+    assert resumed(fake, state).ask() == claim
+
+
+def test_a_report_whose_answer_was_lost_in_a_crash_is_not_counted_twice(tmp_path: Path) -> None:
+    fake, state = Fake(["a", "b"], horizon=1000), tmp_path / "state.json"
+    finished(fake)
+    agent = joined(fake, state=state)
+    for _ in range(14):
+        agent.ask()
+        fake.sleep(1)  # pulls are saved, and not reported before 15 seconds
+
+    def crash(request: httpx.Request) -> None:
+        if request.url.path.endswith("commits"):
+            fake._answer(request)
+            raise Crash
+
+    fake.fault = crash
+    with pytest.raises(Crash):
+        agent.flush()
+    fake.fault = lambda request: None
+    resumed(fake, state).close()
+    assert fake.state.members[agent.id].commit == {0: 14}
 
 
 # --- the state file -----------------------------------------------------------------------------------------
