@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from partage.cli import serve, simulation
+from partage.cli import agent, collaboration, demo, serve, simulation, verify
 from partage.cli.terminal import OneSentence
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -43,7 +43,12 @@ def partage(
 
 GAMES, CONTROLLER = "Play games on this machine", "Work together, over a network"
 
-for command in (simulation.simulate, simulation.audit, simulation.reproduce, simulation.studies):
-    app.command(rich_help_panel=GAMES)(command)
-for command in (serve.serve,):
-    app.command(rich_help_panel=CONTROLLER)(command)
+app.command(rich_help_panel=GAMES)(simulation.simulate)
+app.command(rich_help_panel=GAMES)(simulation.audit)
+app.command(rich_help_panel=GAMES)(simulation.reproduce)
+app.command(rich_help_panel=GAMES)(simulation.studies)
+app.command(rich_help_panel=CONTROLLER)(demo.demo)
+app.command(rich_help_panel=CONTROLLER)(serve.serve)
+app.command(rich_help_panel=CONTROLLER)(verify.verify)
+app.add_typer(collaboration.commands, name="collaboration", rich_help_panel=CONTROLLER)
+app.add_typer(agent.commands, name="agent", rich_help_panel=CONTROLLER)
