@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test paper check format bench requirements clean
+.PHONY: help install test paper demo check format bench requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: install ## run every test and doctest (PYTEST_FLAGS="-k settle" for some)
 
 paper: install ## play every experiment of the paper and write results/report.html
 	$(BIN)/partage reproduce
+
+demo: install ## watch a dozen bakers learn together on a live controller, some three minutes
+	$(BIN)/partage demo
 
 check: install ## lint, format check, types and the import contract
 	$(BIN)/ruff check .
