@@ -6,6 +6,6 @@
 from partage.client.agent import Agent
 from partage.client.async_agent import AsyncAgent
 from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
-from partage.client.logic import Played, Pull
+from partage.client.pulls import Played, Pull
 
 __all__ = ["Agent", "AsyncAgent", "Closed", "HorizonReached", "Played", "Pull", "Refused", "Unreachable"]

@@ -16,7 +16,8 @@ from partage.client import kept as files
 from partage.client.both import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
 from partage.client.errors import Closed, HorizonReached, Unreachable
 from partage.client.kept import Kept
-from partage.client.logic import Logic, Played, Pull
+from partage.client.logic import Logic
+from partage.client.pulls import Played, Pull
 from partage.client.steps import Answer, Lost, Save, Send, Steps, Wait
 from partage.client.stream import BoardLines, pause
 from partage.service import wire

@@ -9,7 +9,8 @@ import httpx
 
 from partage.client import kept as files
 from partage.client.kept import Kept
-from partage.client.logic import Logic, listed
+from partage.client.logic import Logic
+from partage.client.pulls import listed
 from partage.client.steps import Answer, Lost, Send
 from partage.errors import InputError
 

@@ -10,14 +10,14 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from partage.board import Board, Record
 from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
 from partage.client.kept import Kept, new_request
+from partage.client.pulls import Pull, checked_reward, listed
 from partage.client.steps import Answer, Save, Send, Steps, Wait, sent
 from partage.errors import InputError
 from partage.rules.balanced_etc import commit
@@ -34,54 +34,6 @@ SAVE_EVERY = 5.0  # seconds between two savings of what only local pulls changed
 MOST_RUNS = 500  # in a report: it stays well below the largest body that is taken
 
 
-class Pull(NamedTuple):
-    """One pull: the arm, and whether its reward is shared.
-
-    Attributes
-    ----------
-    arm
-        The name of the arm to pull.
-    share
-        Whether this is a claim, whose reward `tell` sends. Any other reward stays here.
-    hidden
-        Whether nobody shares the arm: the pull is her own affair, and not even counted by the controller.
-    version
-        The version of the board that it was decided on.
-    number
-        The claim's number at the controller; None for other pulls.
-    """
-
-    arm: str
-    share: bool
-    hidden: bool
-    version: int
-    number: int | None
-
-
-@dataclass(slots=True)
-class Played:
-    """What `play` did: pulls of each arm, those it explored with, those it committed with, and those nobody shares.
-
-    `ended` says why it ended before its steps were done, and is None otherwise.
-    """
-
-    pulls: dict[str, int] = field(default_factory=dict)
-    explore: int = 0
-    commit: int = 0
-    hidden: int = 0
-    ended: str | None = None
-
-    def add(self, pull: Pull) -> None:
-        """Count a pull."""
-        self.pulls[pull.arm] = self.pulls.get(pull.arm, 0) + 1
-        if pull.share:
-            self.explore += 1
-        elif pull.hidden:
-            self.hidden += 1
-        else:
-            self.commit += 1
-
-
 def board_of(view: wire.BoardView) -> Board:
     """Return the board that the controller shows, as rules read it."""
     number = {arm.name: place for place, arm in enumerate(view.arms)}
@@ -91,20 +43,6 @@ def board_of(view: wire.BoardView) -> Board:
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
     return board
-
-
-def listed(shares: Collection[str]) -> list[str]:
-    """Return the names of arms as a list; a text alone is a collection of letters, and a mistake."""
-    if isinstance(shares, str):
-        raise InputError("shares must be a list of names of arms, and a single text was given; put it in a list.")
-    return list(shares)
-
-
-def checked_reward(reward: float) -> float:
-    """Return a reward in [0, 1]."""
-    if not 0 <= reward <= 1:  # NaN is not
-        raise InputError("The reward must be a number from 0 to 1.")
-    return float(reward)
 
 
 class Logic:
