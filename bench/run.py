@@ -1,15 +1,17 @@
-"""Speed and memory of the engine, as ratios measured in one run: `make bench`.
+"""Speed and memory of the engine and of the live controller, as ratios measured in one run: `make bench`.
 
 Each time is the best of several, because other work on the machine only ever adds to it.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
 import time
 
 import numpy as np
+from bench import service
 from bench.loops import bare_loop, pull_by_pull
 from rich.console import Console
 from rich.table import Table
@@ -94,9 +96,11 @@ def measure():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    as_json = parser.parse_args().json
+    parser.add_argument("part", nargs="?", choices=("engine", "service"), help="one part only")
+    given = parser.parse_args()
+    as_json, parts = given.json, {"engine": measure, "service": service.measure}
     rows = []
-    for row in measure():
+    for row in itertools.chain.from_iterable(parts[part]() for part in parts if given.part in (None, part)):
         rows.append(row)
         if not as_json:
             print(f"\r{len(rows)} measured", end="", file=sys.stderr, flush=True)
@@ -107,7 +111,7 @@ def main():
             )
         )
         return
-    table = Table(title="Partage's engine, on this machine", caption="limits from the project's goals")
+    table = Table(title="Partage on this machine", caption="limits from the project's goals")
     for column in ("what", "measured", "limit", ""):
         table.add_column(column, justify="left" if column == "what" else "right")
     for what, value, limit, more, unit in rows:

@@ -1,17 +1,21 @@
 """Speed of the live controller over loopback, as ratios measured in one run: part of `make bench`."""
 
+import asyncio
 import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import httpx
 from litestar import post
 
+from partage.client import Agent, AsyncAgent
 from partage.service.serve import application
+from tests.service.postgres import Cluster, binaries
 
 AGENTS, ARMS = 64, 10
 TOKEN = "the token of a bench"
@@ -40,11 +44,18 @@ def server(database, workers=1):
         "import uvicorn; uvicorn.run('bench.service:with_empty', factory=True, port={}, workers={}, access_log=False, "
         "log_level='warning', loop='uvloop', http='httptools', backlog=4096)"
     ).format(port, workers)
-    environment = {**os.environ, "PARTAGE_DATABASE": database, "PARTAGE_OPERATOR_TOKEN": TOKEN, "PARTAGE_LOG_LEVEL": "error"}
+    environment = {
+        **os.environ,
+        "PARTAGE_DATABASE": database,
+        "PARTAGE_OPERATOR_TOKEN": TOKEN,
+        "PARTAGE_LOG_LEVEL": "error",
+    }
     began = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", code], env=environment)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        with httpx.Client(
+            base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {TOKEN}"}
+        ) as client:
             for _ in range(600):
                 with contextlib.suppress(httpx.TransportError):
                     client.get("/health")
@@ -61,7 +72,13 @@ def agents_of(client, collaborations, rule="balanced-etc"):
     found = []
     for place in range(collaborations):
         arms = [f"arm {arm}" for arm in range(ARMS)]
-        body = {"name": f"bench {place}", "arms": arms, "horizon": 10**9, "rule": rule, "invites": AGENTS // collaborations}
+        body = {
+            "name": f"bench {place}",
+            "arms": arms,
+            "horizon": 10**9,
+            "rule": rule,
+            "invites": AGENTS // collaborations,
+        }
         made = client.post("/v1/collaborations", json=body, timeout=60).json()
         path = f"/v1/collaborations/{made['id']}"
         for number, invite in enumerate(made["invites"]):
@@ -82,14 +99,84 @@ def load(port, agents, seconds):
     return measured
 
 
-if __name__ == "__main__":
-    import tempfile
-    database, collaborations = sys.argv[1], int(sys.argv[2])
-    workers = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    rule = sys.argv[4] if len(sys.argv) > 4 else "balanced-etc"
-    with tempfile.TemporaryDirectory() as folder, server(database if "://" in database else f"{folder}/p.db", workers) as (client, port, start):
-        print("start", start)
-        agents = agents_of(client, collaborations, rule)
-        print("empty", load(port, [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS, 3))
-        print("pairs", load(port, agents, 4))
-        print("empty", load(port, [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS, 3))
+def best_of(port, agents, times=3, seconds=3):
+    """Return the best rate of empty POSTs, and the best of asks and tells, by turns so that both meet the same noise."""
+    nothing = [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS
+    found = [(load(port, nothing, seconds), load(port, agents, seconds)) for _ in range(times)]
+    return max((one for one, _ in found), key=_rate), max((other for _, other in found), key=_rate)
+
+
+def _rate(measured):
+    return measured["rate"]
+
+
+def local_decisions(url, client):
+    """Return the pulls a second of a client on a finished board, and of its async twin."""
+    arms = [f"arm {arm}" for arm in range(ARMS)]
+    pulls = 200_000
+    body = {"name": "finished", "arms": arms, "horizon": 10**7, "rule": "balanced-glr", "invites": 2}
+    made = client.post("/v1/collaborations", json=body, timeout=60).json()
+    with Agent.join(url, made["id"], made["invites"][0], "explorer", arms) as agent:
+        agent.play(lambda arm: float(arm == arms[0]), 2000)
+        assert sum(arm.active for arm in agent.board().arms) == 1
+        began = time.perf_counter()
+        agent.play(lambda arm: 1.0, pulls)
+        blocking = pulls / (time.perf_counter() - began)
+
+    async def twin():
+        agent = await AsyncAgent.join(url, made["id"], made["invites"][1], "twin", arms)
+        await agent.play(lambda arm: 1.0, 100)
+        began = time.perf_counter()
+        await agent.play(lambda arm: 1.0, pulls)
+        rate = pulls / (time.perf_counter() - began)
+        await agent.close()
+        return rate
+
+    return blocking, asyncio.run(twin())
+
+
+@contextlib.contextmanager
+def postgres():
+    """Give a private PostgreSQL cluster; None where PostgreSQL's server is not installed."""
+    programs = binaries()
+    if programs is None:
+        yield None
+        return
+    cluster = Cluster(programs)
+    try:
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+def measure():
+    """Yield (what, measured, limit, whether more is better, unit)."""
+    with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, start):
+        yield "start to first answer", start, 3, False, "s"
+        empty, sqlite = best_of(port, agents_of(client, 1))
+        yield "empty JSON POSTs, 64 connections", empty["rate"], None, True, "/s"
+        yield "durable asks and tells, 64 agents, SQLite", sqlite["rate"], None, True, "/s"
+        yield "… as a part of empty POSTs", sqlite["rate"] / empty["rate"], 0.5, True, "x"
+        yield "… p99 latency (empty POSTs: {:.0f} ms)".format(empty["p99"]), sqlite["p99"], None, False, "ms"
+        _, glr = best_of(port, agents_of(client, 1, "balanced-glr"), times=1)
+        yield "… with Balanced-GLR", glr["rate"], None, True, "/s"
+        _, sqlite_8 = best_of(port, agents_of(client, 8), times=1)
+        yield "… over 8 collaborations", sqlite_8["rate"], None, True, "/s"
+        blocking, twin = local_decisions(f"http://127.0.0.1:{port}", client)
+        yield "local pulls on a finished board, Agent", blocking, 100_000, True, "/s"
+        yield "local pulls on a finished board, AsyncAgent", twin, 100_000, True, "/s"
+    with postgres() as cluster:
+        if cluster is None:
+            return
+        with cluster.database() as url, server(url) as (client, port, _):
+            _, one = best_of(port, agents_of(client, 1))
+            yield "durable asks and tells, 64 agents, PostgreSQL", one["rate"], None, True, "/s"
+            yield "… as a part of SQLite's", one["rate"] / sqlite["rate"], 0.5, True, "x"
+            yield "… p99 latency", one["p99"], None, False, "ms"
+        rates = {1: [], 2: []}
+        for _ in range(2):  # by turns, so that both meet the same noise
+            for workers, found in rates.items():
+                with cluster.database() as url, server(url, workers) as (client, port, _):
+                    found.append(load(port, agents_of(client, 8), 3)["rate"])
+        yield "… over 8 collaborations, one worker", max(rates[1]), None, True, "/s"
+        yield "… two workers / one", max(rates[2]) / max(rates[1]), 1, True, "x"
