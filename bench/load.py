@@ -1,7 +1,7 @@
 """A load on the server from another process: connections that each wait for an answer before the next request.
 
-`python -m bench.load` reads a plan (JSON) from standard input and writes what it measured to standard output. It speaks
-HTTP/1.1 by hand, because a client library would cost more than the server that is measured.
+`python -m bench.load` reads a plan (JSON) from standard input and writes what it measured to standard output. It
+speaks HTTP/1.1 by hand, because a client library would cost more than the server that is measured.
 """
 
 import asyncio

@@ -12,10 +12,10 @@ import time
 
 import httpx
 from litestar import post
+from tests.service.postgres import Cluster, binaries
 
 from partage.client import Agent, AsyncAgent
 from partage.service.serve import application
-from tests.service.postgres import Cluster, binaries
 
 AGENTS, ARMS = 64, 10
 TOKEN = "the token of a bench"
@@ -41,9 +41,9 @@ def server(database, workers=1):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     code = (
-        "import uvicorn; uvicorn.run('bench.service:with_empty', factory=True, port={}, workers={}, access_log=False, "
-        "log_level='warning', loop='uvloop', http='httptools', backlog=4096)"
-    ).format(port, workers)
+        "import uvicorn; uvicorn.run('bench.service:with_empty', factory=True, access_log=False, log_level='warning', "
+        f"loop='uvloop', http='httptools', backlog=4096, port={port}, workers={workers})"
+    )
     environment = {
         **os.environ,
         "PARTAGE_DATABASE": database,
@@ -100,7 +100,7 @@ def load(port, agents, seconds):
 
 
 def best_of(port, agents, times=3, seconds=3):
-    """Return the best rate of empty POSTs, and the best of asks and tells, by turns so that both meet the same noise."""
+    """Return the best of empty POSTs, and the best of asks and tells: by turns, so that both meet the same noise."""
     nothing = [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS
     found = [(load(port, nothing, seconds), load(port, agents, seconds)) for _ in range(times)]
     return max((one for one, _ in found), key=_rate), max((other for _, other in found), key=_rate)
