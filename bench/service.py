@@ -41,8 +41,8 @@ def server(database, workers=1):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     code = (
-        "import uvicorn; uvicorn.run('bench.service:with_empty', factory=True, access_log=False, log_level='warning', "
-        f"loop='uvloop', http='httptools', backlog=4096, port={port}, workers={workers})"
+        "import uvicorn; uvicorn.run('bench.service:with_empty', factory=True, access_log=False, "
+        f"log_level='warning', loop='uvloop', http='httptools', backlog=4096, port={port}, workers={workers})"
     )
     environment = {
         **os.environ,
