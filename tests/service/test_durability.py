@@ -6,14 +6,14 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from litestar.testing import TestClient
-from sqlalchemy.engine import URL
+from tests.service.faulty import Faulty, Remote
 from tests.service.play import TOKEN, Host, Member, Speaker, serving
 
 from partage.service import book as books
@@ -22,8 +22,7 @@ from partage.service.book import Book
 from partage.service.controller import Controller
 from partage.service.refusal import Refused
 from partage.service.state import FORMAT
-from partage.service.store import Lost, Row, StoreError
-from partage.service.store.sqlite import SqliteStore
+from partage.service.store import StoreError
 from partage.service.verify import verify
 from partage.service.wire import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
 
@@ -144,38 +143,6 @@ def check(operator: Speaker, workers: list[Worker]) -> None:
 
 
 # a database that fails
-
-
-class Faulty(SqliteStore):
-    """A store whose next commits fail in the ways that `faults` says, and whose reads fail while `unreadable`."""
-
-    def __init__(self, path: Path) -> None:
-        self.faults: list[str] = []
-        self.unreadable = False
-        self.pause = 0.0
-        super().__init__(URL.create("sqlite", database=str(path)))
-
-    def commit_rows(self, rows: Mapping[str, Sequence[Row]], *others: Any) -> None:
-        fault = self.faults.pop(0) if self.faults else ""
-        time.sleep(self.pause)
-        if fault == "lost":
-            raise Lost
-        if fault == "full":
-            raise StoreError("The SQLite file x cannot be used: database or disk is full.")
-        super().commit_rows(rows, *others)
-        if fault == "unknown":
-            raise StoreError("The database does not answer.")
-
-    def _read(self, statement: Any) -> Any:
-        if self.unreadable:
-            raise StoreError("The database does not answer.")
-        return super()._read(statement)
-
-
-class Remote(Faulty):
-    """The same, reached as one that may be far away: from threads, with turns of the loop in between."""
-
-    several = True
 
 
 Game = Callable[[Controller, Book, str], Awaitable[None]]
