@@ -590,6 +590,22 @@ def test_a_lost_connection_is_said_and_comes_back(
     page_errors.clear()  # the browser's own words on a server that is not there
 
 
+def test_a_page_follows_what_other_processes_write(postgres_url: str, page: Page) -> None:
+    with Server(postgres_url, workers=2, env={"PARTAGE_OPERATOR_TOKEN": TOKEN}) as several:
+        for _ in range(3):  # each client has connections of its own, to any of the processes
+            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=30) as client:
+                played = Played(client)
+                token = played.join("M", "a", "b")
+        watch(page, several, played)
+        for count in range(1, 7):
+            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=30) as client:
+                played.api = client
+                played.pull(token, {"a": 0.25, "b": 0.5})
+            expect(page.locator("#broadcasts")).to_have_text(str(count))
+        expect(page.locator("#feed")).to_contain_text("M broadcast b: 0.5")
+        page.goto("about:blank")
+
+
 def test_the_history_of_a_long_ledger_is_sampled(
     session: Callable[..., httpx.Client], server: Server, api: httpx.Client
 ) -> None:

@@ -25,7 +25,7 @@ DEFAULTS = {
     "horizon": "10000",
     "rule": "balanced-etc",
     "balance": "",
-    "settlement": "",
+    "settlement": "equal-share-expected",  # with it the controller does not lose where agents are few
     "fee": "0",
     "value": "1",
     "claim_seconds": "60",

@@ -42,17 +42,17 @@ class Static:
 STATIC = Static(HERE / "static")
 
 
-def money(micro: int) -> str:
-    """Return an amount for people, in units.
+def money(micro: int, fine: bool = False) -> str:
+    """Return an amount for people, in units: to the hundredth, or `fine` to the last micro-unit.
 
-    >>> money(1_234_567_890), money(-5_000_000), money(0), money(4)
-    ('1,234.57', '−5.00', '0.00', '0.000004')
+    >>> money(1_234_567_890), money(-5_000_000), money(4), money(-4), money(-250_004, fine=True)
+    ('1,234.57', '−5.00', '0.00', '0.00', '−0.250004')
     """
-    sign, size = ("−" if micro < 0 else ""), abs(micro)
-    if 0 < size < 10_000:  # under a hundredth: all of it
-        return f"{sign}0.{size:06d}".rstrip("0")
-    cents = (size + 5_000) // 10_000
-    return f"{sign}{cents // 100:,}.{cents % 100:02d}"
+    size = abs(micro) if fine else (abs(micro) + 5_000) // 10_000 * 10_000
+    sign = "−" if micro < 0 < size else ""
+    units, rest = divmod(size, 1_000_000)
+    digits = f"{rest:06d}".rstrip("0").ljust(2, "0")
+    return f"{sign}{units:,}.{digits}"
 
 
 def listed(names: list[str], most: int = 4) -> str:

@@ -39,6 +39,7 @@ POINTS = 300  # of a history
 NUMBERS = 60_000  # in a history: with many arms it has fewer points
 PAUSE = 0.15  # seconds between snapshots, beyond those between two changes
 BYTES_A_SECOND = 500_000  # of snapshots on one page: large ones come less often
+LONGEST = 900.0  # seconds of one stream; then the browser opens another, and shows that its session still holds
 
 
 class Said(Struct):
@@ -154,22 +155,24 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
 def money_view(view: SettlementView, agent: str | None) -> Money:
     """Return a settlement for the operator's page (None) or a member's."""
     seen = view if agent is None else own_view(view, agent)
-    rows = [
-        Amounts(
-            row.agent, row.explore, row.commit, money(row.compensation), money(row.charge), money(abs(row.net)),
-            "receives" if row.net > 0 else "pays" if row.net < 0 else "even",
-        )
-        for row in seen.rows
-    ]  # fmt: skip
+    most = max((amount for row in seen.rows for amount in (row.compensation, row.charge)), default=0)
+    fine = most < 1_000_000  # where nobody moves as much as one unit, hundredths would hide it all
+    rows = []
+    for row in seen.rows:
+        net = money(row.net, fine)
+        amounts = (money(row.compensation, fine), money(row.charge, fine), net.lstrip("−"))
+        rows.append(Amounts(row.agent, row.explore, row.commit, *amounts, _word(net, "receives", "pays")))
     shown = Money(seen.closed, seen.settlement, seen.finished, seen.viable, rows)
     if agent is None:
-        shown.compensation, shown.charge, shown.profit = (
-            money(seen.compensation),
-            money(seen.charge),
-            money(seen.profit),
-        )
-        shown.profit_word = "gains" if seen.profit > 0 else "loses" if seen.profit < 0 else "even"
+        shown.compensation, shown.charge = money(seen.compensation, fine), money(seen.charge, fine)
+        shown.profit = money(seen.profit, fine)
+        shown.profit_word = _word(shown.profit, "gains", "loses")
     return shown
+
+
+def _word(amount: str, above: str, below: str) -> str:
+    """Return what an amount means as it is shown: rounded to nothing, it is nothing."""
+    return below if amount.startswith("−") else above if amount.strip("0.") else "even"
 
 
 # the feed
@@ -265,6 +268,7 @@ async def live(
     changes = controller.watch(book.id)
     earlier = await earlier_events(controller, book)
     loop = asyncio.get_running_loop()
+    ends = loop.time() + LONGEST
     due, accounted, sent, sent_money = 0.0, 0, b"", b""
 
     async def change() -> tuple[bool, Book | None]:
@@ -281,7 +285,7 @@ async def live(
     account: asyncio.Task[SettlementView] | None = asyncio.create_task(settlement())
     try:
         yield b"retry: 1000\n\n"
-        while True:
+        while loop.time() < ends:
             waiting: Iterable[asyncio.Task[Any]] = (turn,) if account is None else (turn, account)
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if account is not None and account in done:

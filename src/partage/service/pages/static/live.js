@@ -11,7 +11,11 @@ const MOST_ROWS = 24; // arms that are shown at first
 
 const connection = document.getElementById("connection");
 
+let doubt = 0;
+
 function connected(state) {
+  clearTimeout(doubt);
+  doubt = 0;
   const words = { live: "live", lost: "reconnecting…", closed: "closed" };
   setText(connection, words[state]);
   connection.className = `tag tag-${state}`;
@@ -43,7 +47,7 @@ export function listen(onBoard, onMoney) {
     source.addEventListener("board", take("board"));
     source.addEventListener("money", take("money"));
     source.addEventListener("error", async () => {
-      connected("lost");
+      doubt ||= setTimeout(() => connected("lost"), 1500); // a stream that is just opened anew is no news
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
       try {
         const answer = await fetch(`/v1/collaborations/${place.dataset.id}/board`);

@@ -193,7 +193,7 @@ function drawChart() {
   chart.arms = shown(board);
   const ink = colourOf("--muted");
   const lines = colourOf("--line");
-  const axis = { stroke: ink, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 }, font: "12px system-ui, sans-serif" };
+  const axis = { stroke: ink, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 }, font: `12px ${getComputedStyle(document.body).fontFamily}` };
   chart.plot = new uPlot({
     width: element("chart").clientWidth,
     height: 260,

@@ -62,6 +62,8 @@ function explain(select) {
 }
 
 function prepare(root) {
+  // The server may not know by which name it is reached; the browser does.
+  for (const field of root.querySelectorAll(".links input")) field.value = field.value.replace(/^https?:\/\/[^/]+/, location.origin);
   times(root);
   for (const select of root.querySelectorAll("select[data-explains]")) explain(select);
 }
