@@ -313,7 +313,7 @@ def unknown_arm(field: str, arms: dict[str, int]) -> Refused:
 
 
 def checked_config(new: NewCollaboration) -> dict[str, Any]:
-    """Return the configuration of a new collaboration, defaults filled in."""
+    """Return the configuration of a new collaboration, defaults filled in, each number of the type that is stored."""
     checked_name("name", new.name)
     if not 1 <= len(new.arms) <= MOST_ARMS:
         raise not_allowed("arms")
@@ -343,7 +343,7 @@ def checked_config(new: NewCollaboration) -> dict[str, Any]:
     takes_balance = new.rule in ("balanced-etc", "kl-etc")
     if isinstance(balance, str) and balance != "inf":
         raise not_allowed("balance")
-    if isinstance(balance, float) and not balance >= 1:
+    if isinstance(balance, int | float) and not balance >= 1:
         raise not_allowed("balance")
     if not takes_balance and balance is not None and not (new.rule == "unbalanced-etc" and balance == "inf"):
         raise invalid("balance", f"The rule {new.rule} takes no balance; leave it out.")
@@ -366,9 +366,9 @@ def checked_config(new: NewCollaboration) -> dict[str, Any]:
         "arms": tuple(new.arms),
         "horizon": int(new.horizon),
         "rule": new.rule,
-        "balance": balance,
+        "balance": balance if balance is None or isinstance(balance, str) else float(balance),
         "settlement": name,
-        "fee": new.fee,
-        "value": new.value,
-        "claim_seconds": new.claim_seconds,
+        "fee": float(new.fee),
+        "value": float(new.value),
+        "claim_seconds": float(new.claim_seconds),
     }
