@@ -100,24 +100,25 @@ def controller_of(request: AnyRequest) -> Controller:
     return controller
 
 
-def operator_only(connection: Connection, _: BaseRouteHandler) -> None:
+# One guard a call, and asynchronous: the framework would run any other in a thread, at twice the cost of an ask.
+
+
+async def operator_only(connection: Connection, handler: BaseRouteHandler) -> None:
     """Refuse all but the operator."""
+    await identify(connection, handler)
     access.needs_operator(connection.scope["partage"][1])  # type: ignore[typeddict-item]
 
 
-def member_only(connection: Connection, _: BaseRouteHandler) -> None:
+async def member_only(connection: Connection, handler: BaseRouteHandler) -> None:
     """Refuse all but agents of this collaboration."""
+    await identify(connection, handler)
     access.needs_agent(connection.scope["partage"][1], connection.path_params["id"])  # type: ignore[typeddict-item]
 
 
-def readers_only(connection: Connection, _: BaseRouteHandler) -> None:
+async def readers_only(connection: Connection, handler: BaseRouteHandler) -> None:
     """Refuse all but the operator and agents of this collaboration."""
+    await identify(connection, handler)
     access.needs_reader(connection.scope["partage"][1], connection.path_params["id"])  # type: ignore[typeddict-item]
-
-
-OPERATOR: list[Any] = [identify, operator_only]
-MEMBER: list[Any] = [identify, member_only]
-READERS: list[Any] = [identify, readers_only]
 
 
 async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]:
@@ -131,7 +132,7 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
 # the operator's calls
 
 
-@post("/collaborations", guards=OPERATOR, summary="Create a collaboration")
+@post("/collaborations", guards=[operator_only], summary="Create a collaboration")
 async def create(request: AnyRequest, data: wire.NewCollaboration) -> wire.Created:
     """Create a collaboration, with invites for its first agents."""
     id, codes = await controller_of(request).create(secret_of(request), data)
@@ -139,31 +140,31 @@ async def create(request: AnyRequest, data: wire.NewCollaboration) -> wire.Creat
     return wire.Created(id, codes)
 
 
-@get("/collaborations", guards=OPERATOR, summary="List the collaborations")
+@get("/collaborations", guards=[operator_only], summary="List the collaborations")
 async def collaborations(request: AnyRequest) -> list[wire.CollaborationView]:
     """Return all collaborations, the oldest first."""
     return [collaboration_view(book.state) for book in await controller_of(request).collaborations()]
 
 
-@get("/collaborations/{id:str}", guards=READERS, summary="The configuration and the tie order")
+@get("/collaborations/{id:str}", guards=[readers_only], summary="The configuration and the tie order")
 async def collaboration(request: AnyRequest, id: str) -> wire.CollaborationView:
     """Return a collaboration's configuration."""
     return collaboration_view((await controller_of(request).fresh(id)).state)
 
 
-@get("/collaborations/{id:str}/agents", guards=OPERATOR, summary="List the agents")
+@get("/collaborations/{id:str}/agents", guards=[operator_only], summary="List the agents")
 async def agents(request: AnyRequest, id: str) -> list[wire.AgentView]:
     """Return the agents in order of joining."""
     return agent_views((await controller_of(request).fresh(id)).state)
 
 
-@post("/collaborations/{id:str}/invites", guards=OPERATOR, summary="Make more invites")
+@post("/collaborations/{id:str}/invites", guards=[operator_only], summary="Make more invites")
 async def invite(request: AnyRequest, id: str, data: wire.NewInvites = wire.NewInvites()) -> wire.Created:  # noqa: B008
     """Make invites, each for one agent."""
     return wire.Created(id, await controller_of(request).invite(secret_of(request), id, data))
 
 
-@get("/collaborations/{id:str}/invites", guards=OPERATOR, summary="List the invites that may be used")
+@get("/collaborations/{id:str}/invites", guards=[operator_only], summary="List the invites that may be used")
 async def invites(request: AnyRequest, id: str) -> list[wire.InviteView]:
     """Return the invites that nobody used and that have not expired; their codes are not kept."""
     controller = controller_of(request)
@@ -171,13 +172,13 @@ async def invites(request: AnyRequest, id: str) -> list[wire.InviteView]:
     return [wire.InviteView(invite.id, invite.created, invite.expires) for invite in found]
 
 
-@delete("/collaborations/{id:str}/invites/{invite_id:str}", guards=OPERATOR, summary="Revoke an invite")
+@delete("/collaborations/{id:str}/invites/{invite_id:str}", guards=[operator_only], summary="Revoke an invite")
 async def revoke(request: AnyRequest, id: str, invite_id: str) -> None:
     """Let an invite not be used any more."""
     await controller_of(request).revoke(id, invite_id)
 
 
-@post("/collaborations/{id:str}/close", guards=OPERATOR, status_code=200, summary="Close and settle")
+@post("/collaborations/{id:str}/close", guards=[operator_only], status_code=200, summary="Close and settle")
 async def close(request: AnyRequest, id: str) -> wire.SettlementView:
     """Close a collaboration and return its settlement; again, the same."""
     view = await controller_of(request).close(id)
@@ -188,7 +189,7 @@ async def close(request: AnyRequest, id: str) -> wire.SettlementView:
 # what both may read
 
 
-@get("/collaborations/{id:str}/board", guards=READERS, summary="The board")
+@get("/collaborations/{id:str}/board", guards=[readers_only], summary="The board")
 async def board(request: AnyRequest, id: str) -> Response[bytes]:
     """Return the board, with an ETag that covers every change."""
     body, etag = (await controller_of(request).fresh(id)).board()
@@ -198,7 +199,7 @@ async def board(request: AnyRequest, id: str) -> Response[bytes]:
     return Response(body, media_type=MediaType.JSON, headers=headers)
 
 
-@get("/collaborations/{id:str}/events", guards=READERS, summary="The board, live (server-sent events)")
+@get("/collaborations/{id:str}/events", guards=[readers_only], summary="The board, live (server-sent events)")
 async def events(request: AnyRequest, id: str) -> Stream:
     """Send the board now and after each change, coalesced."""
     controller = controller_of(request)
@@ -219,7 +220,7 @@ async def events(request: AnyRequest, id: str) -> Stream:
     return Stream(boards(), media_type="text/event-stream", headers=headers)
 
 
-@get("/collaborations/{id:str}/settlement", guards=READERS, summary="The settlement")
+@get("/collaborations/{id:str}/settlement", guards=[readers_only], summary="The settlement")
 async def settlement(request: AnyRequest, id: str) -> wire.SettlementView:
     """Return the settlement, before the close as if it closed now: to an agent her own row and the totals."""
     view = await controller_of(request).settlement(id)
@@ -227,7 +228,7 @@ async def settlement(request: AnyRequest, id: str) -> wire.SettlementView:
     return view if agent is None else own_view(view, agent)
 
 
-@get("/collaborations/{id:str}/ledger", guards=READERS, summary="The ledger (NDJSON)")
+@get("/collaborations/{id:str}/ledger", guards=[readers_only], summary="The ledger (NDJSON)")
 async def ledger(request: AnyRequest, id: str) -> Stream:
     """Return the ledger, a line an event: to an agent with the commit pulls of others as salted hashes."""
     lines = await controller_of(request).ledger(id, who_of(request).agent)
@@ -248,7 +249,7 @@ async def join(request: AnyRequest, id: str, data: wire.NewAgent) -> wire.Joined
     return wire.Joined(agent, token)
 
 
-@post("/collaborations/{id:str}/ask", guards=MEMBER, status_code=200, summary="What to pull next")
+@post("/collaborations/{id:str}/ask", guards=[member_only], status_code=200, summary="What to pull next")
 async def ask(request: AnyRequest, id: str, data: wire.Ask = wire.Ask()) -> Response[wire.Pull | None]:  # noqa: B008
     """Return the agent's next pull: a claim to tell, or a commit pull; 204 in place of it with explore_only."""
     controller, book, agent = await own_book(request, id)
@@ -256,21 +257,21 @@ async def ask(request: AnyRequest, id: str, data: wire.Ask = wire.Ask()) -> Resp
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
-@post("/collaborations/{id:str}/tell", guards=MEMBER, status_code=200, summary="Report a claim's reward")
+@post("/collaborations/{id:str}/tell", guards=[member_only], status_code=200, summary="Report a claim's reward")
 async def tell(request: AnyRequest, id: str, data: wire.Tell) -> wire.Told:
     """Broadcast the reward of a claim. It is on disk when this is answered."""
     controller, book, agent = await own_book(request, id)
     return await controller.tell(book, agent, data.pull, data.reward)
 
 
-@post("/collaborations/{id:str}/commits", guards=MEMBER, status_code=200, summary="Report commit pulls")
+@post("/collaborations/{id:str}/commits", guards=[member_only], status_code=200, summary="Report commit pulls")
 async def commits(request: AnyRequest, id: str, data: wire.Commits) -> wire.Told:
     """Count commit pulls that the client decided by itself."""
     controller, book, agent = await own_book(request, id)
     return await controller.commits(book, agent, data)
 
 
-@get("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Yourself")
+@get("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Yourself")
 async def me(request: AnyRequest, id: str) -> wire.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
@@ -278,7 +279,7 @@ async def me(request: AnyRequest, id: str) -> wire.AgentView:
     return next(view for view in views if view.agent == agent)
 
 
-@patch("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Change what you share")
+@patch("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Change what you share")
 async def consent(request: AnyRequest, id: str, data: wire.Consent) -> wire.AgentView:
     """Share these arms and no others from now on; claims on arms that are withdrawn are cancelled."""
     controller, book, agent = await own_book(request, id)
@@ -286,7 +287,7 @@ async def consent(request: AnyRequest, id: str, data: wire.Consent) -> wire.Agen
     return next(view for view in agent_views(book.state) if view.agent == agent)
 
 
-@delete("/collaborations/{id:str}/agents/me", guards=MEMBER, summary="Leave")
+@delete("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Leave")
 async def leave(request: AnyRequest, id: str) -> None:
     """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
     controller, book, agent = await own_book(request, id)

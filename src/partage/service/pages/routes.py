@@ -14,7 +14,7 @@ from litestar.response import Redirect, Stream
 
 from partage.service import wire
 from partage.service.access import Who, needs_operator
-from partage.service.app import COOKIE, READERS, AnyRequest, bearer, controller_of, csrf_token, refused
+from partage.service.app import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only, refused
 from partage.service.book import Book, clock, expiring
 from partage.service.controller import SESSION_TIME, Controller
 from partage.service.pages import forms, live
@@ -98,6 +98,8 @@ async def login(request: AnyRequest) -> Response[Any]:
     except Refused:
         sentence = "This token is not known here. Check that you copied all of it."
         return page("login.html", 401, csrf=None, next=next_page, error=sentence)
+    if before := request.cookies.get(COOKIE):  # whoever this browser was before, it is not any more
+        await controller_of(request).log_out(before)
     if not who.operator:
         next_page = "/me"
     elif next_page == "/me":
@@ -241,7 +243,7 @@ async def events(request: AnyRequest, id: str) -> Stream:
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
-@get("/c/{id:str}/history", guards=READERS)
+@get("/c/{id:str}/history", guards=[readers_only])
 async def history(request: AnyRequest, id: str) -> Response[bytes]:
     """Return broadcasts per arm over time, for the chart."""
     controller = controller_of(request)
