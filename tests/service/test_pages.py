@@ -513,6 +513,10 @@ def test_invites_are_made_and_revoked(
     page.get_by_role("button", name="new invites").click()
     expect(page.get_by_text("2 invites can still be used")).to_be_visible()
     links = [page.locator(f"#link-{place}").input_value() for place in (1, 2)]
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link 2").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == links[1]
     page.get_by_role("button", name="Revoke").first.click()
     expect(page.get_by_text("1 invite can still be used")).to_be_visible()
     expect(page.locator("#link-1")).to_be_visible()  # the links, shown this once, stay
@@ -542,6 +546,32 @@ def test_a_used_invite_says_so_and_looking_does_not_use_it(server: Server, page:
     played.join("M", "a")
     page.reload()
     expect(page.locator("#join-sentence")).to_contain_text("This invite was used already.")
+
+
+def test_a_join_whose_answer_was_lost_is_the_same_join(
+    server: Server, page: Page, page_errors: list[str], api: httpx.Client
+) -> None:
+    played = Played(api)
+    page.goto(f"{server.url}/join#{played.id}.{played.invites[0]}")
+
+    def lose(route: Route) -> None:
+        route.fetch()  # the server has it
+        route.abort()  # and the browser never hears of it
+
+    page.route("**/agents", lose)
+    page.get_by_label("Your name").fill("M")
+    page.get_by_role("button", name="Join").click()
+    expect(page.get_by_text("The server does not answer; try again.")).to_be_visible()
+    page.unroute("**/agents")
+    page.reload()
+    page.get_by_label("Your name").fill("M")
+    page.get_by_role("button", name="Join").click()
+    expect(page.get_by_text("It is shown this once")).to_be_visible()
+    assert [agent["name"] for agent in api.get(f"{played.path}/agents").json()] == ["M"]
+    page.goto(f"{server.url}/join#{played.id}.{played.invites[0]}")
+    expect(page.locator("#join-sentence")).to_contain_text("This invite was used already.")
+    assert all("ERR_FAILED" in error for error in page_errors)
+    page_errors.clear()
 
 
 def test_consent_can_be_withdrawn_and_is_followed_live(
@@ -623,6 +653,19 @@ def test_the_history_of_a_long_ledger_is_sampled(
     assert [sum(point[2:]) for point in found["points"]] == [point[1] for point in found["points"]]
     versions = [point[1] for point in found["points"]]
     assert versions == sorted(set(versions))
+
+
+def test_the_feed_stays_where_it_was_scrolled_to(server: Server, page: Page, api: httpx.Client) -> None:
+    played = Played(api)
+    token = played.join("M", "a", "b")
+    for _ in range(30):
+        played.pull(token, {"a": 0.5, "b": 0.5})
+    watch(page, server, played)
+    expect(page.locator("#feed li")).to_have_count(32)
+    page.locator("#feed").evaluate("feed => feed.scrollTop = 150")
+    played.pull(token, {"a": 0.75, "b": 0.75})
+    expect(page.locator("#feed")).to_contain_text(": 0.75")
+    assert page.locator("#feed").evaluate("feed => feed.scrollTop") >= 150
 
 
 def test_many_arms_are_shown_the_best_first(server: Server, page: Page, api: httpx.Client) -> None:
@@ -709,7 +752,7 @@ def test_all_with_the_keyboard_alone(server: Server, page: Page, api: httpx.Clie
     page.keyboard.press("Enter")
     tab_to(page, "Close and settle")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Settlement")).to_be_visible()
+    expect(page.get_by_role("heading", name="Settlement")).to_be_focused()
     assert api.get(played.path).json()["closed"]
 
 

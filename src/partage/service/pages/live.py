@@ -60,7 +60,6 @@ class AgentRow(Struct):
     shares: list[int]
     explore: int
     commit: int
-    used: int
     left: bool
 
 
@@ -130,7 +129,6 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
             sorted(member.shares),
             sum(member.explore.values()),
             sum(member.commit.values()),
-            member.used,
             member.left,
         )
         for member in state.members.values()
@@ -247,7 +245,7 @@ def _said(state: State, event: AnyEvent) -> Said | None:
 
 async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
     """Return events from before this process remembers any, if the feed would be short without them."""
-    if len(book.feed) >= FEED:
+    if len(book.feed) >= 5 * FEED:
         return []
     first = book.feed[0].seq if book.feed else book.state.seq + 1
     after = max(0, first - 1 - 2 * FEED)
@@ -303,6 +301,8 @@ async def live(
                 if changed is None:
                     yield b": still here\n\n"
                 else:
+                    while book.writing is not None:  # a page shows what is on disk and nothing else
+                        await book.writing
                     body = msgspec.json.encode(snapshot(book, earlier))
                     if body != sent:
                         sent = body

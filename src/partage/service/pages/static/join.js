@@ -11,17 +11,20 @@ function problem(sentence) {
   setText(element("join-sentence"), sentence);
 }
 
-function requestId() {
-  // The same in this tab until the join has worked: after a lost answer, the same request gives the same token.
-  const key = `partage-join-${collaboration}-${code.slice(-8)}`;
-  let id = null;
-  try { id = sessionStorage.getItem(key); } catch { /* storage may be forbidden */ }
-  if (!id) {
-    id = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    try { sessionStorage.setItem(key, id); } catch { /* then for this page alone */ }
-  }
-  return id;
-}
+// The id of the request, the same in this tab until the join has worked: after a lost answer it gives the same token.
+const kept = {
+  key: `partage-join-${collaboration}-${code?.slice(-8)}`,
+  id: null,
+  read() { try { this.id ??= sessionStorage.getItem(this.key); } catch { /* storage may be forbidden */ } return this.id; },
+  made() {
+    if (!this.read()) {
+      this.id = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+      try { sessionStorage.setItem(this.key, this.id); } catch { /* then for this page alone */ }
+    }
+    return this.id;
+  },
+  forget() { try { sessionStorage.removeItem(this.key); } catch { /* it was not kept */ } },
+};
 
 async function look() {
   if (!code) { problem("An invite's link ends in a code after the sign #. Copy the whole link that you were sent."); return; }
@@ -32,7 +35,7 @@ async function look() {
     if (!answer.ok) { problem(found.error); return; }
   } catch { problem("The server does not answer; reload the page to try again."); return; }
   if (found.closed) { problem(`${found.name} is closed: nobody can join any more.`); return; }
-  if (found.used) { problem("This invite was used already. If that was you, log in with the token you got then; otherwise ask for another."); return; }
+  if (found.used && !kept.read()) { problem("This invite was used already. If that was you, log in with the token you got then; otherwise ask for another."); return; }
   document.title = `Join ${found.name} · Partage`;
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
@@ -70,11 +73,12 @@ element("join-form").addEventListener("submit", async (event) => {
   try {
     const shares = boxes().filter((box) => box.checked).map((box) => box.value);
     const name = element("name").value.trim();
-    const body = JSON.stringify({ name, shares, request: requestId() });
+    const body = JSON.stringify({ name, shares, request: kept.made() });
     const answer = await fetch(`/v1/collaborations/${encodeURIComponent(collaboration)}/agents`, { method: "POST", headers, body });
     const joined = await answer.json();
     if (!answer.ok) { refuse(joined.error); return; }
     await fetch("/login", { method: "POST", body: new URLSearchParams({ token: joined.token }), redirect: "manual" });
+    kept.forget();
     history.replaceState(null, "", "/join"); // the code is used up
     setText(element("joined-name"), element("join-name").textContent);
     element("token").value = joined.token;

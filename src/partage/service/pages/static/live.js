@@ -99,7 +99,9 @@ function tagsOf(arm, board) {
 export function drawBoard(board) {
   const leader = board.arms.find((arm) => arm.name === board.leader);
   const bounded = ["balanced-etc", "unbalanced-etc"].includes(place.dataset.rule);
-  const limit = bounded && leader?.mean != null ? leader.mean - leader.radius : null;
+  // The rule's test: an arm is out once its band ends below the highest lower end of all.
+  const lows = bounded ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];
+  const limit = lows.length ? lows.reduce((highest, low) => Math.max(highest, low)) : null;
   board.arms.forEach((arm, index) => {
     const parts = rows[index];
     const tags = tagsOf(arm, board);
@@ -216,6 +218,8 @@ export function drawFeed(snapshot) {
     return item;
   });
   for (const key of lines.keys()) if (!kept.has(key)) lines.delete(key);
-  list.replaceChildren(...items);
+  // In place, so that whoever has scrolled down or selected a line keeps it.
+  items.forEach((item, place) => { if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null); });
+  while (list.children.length > items.length) list.lastChild.remove();
   show(document.getElementById("feed-empty"), items.length === 0);
 }

@@ -287,7 +287,10 @@ element("close-confirm").addEventListener("click", async (event) => {
       show(element("close-error"), true);
     } else {
       element("close-dialog").close();
-      toast("Closed. The settlement below is final.");
+      const title = element("money-title");
+      title.tabIndex = -1;
+      title.focus(); // and into view: the settlement is what the close was for
+      toast("Closed. The settlement is final.");
     }
   } catch {
     setText(element("close-error"), "The server does not answer; try again.");
