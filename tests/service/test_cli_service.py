@@ -349,6 +349,7 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
     places = [
         shown.index(words)
         for words in (
+            "Starting a controller",
             "in a browser",
             "pt_op_",
             "pt_ag_",
@@ -368,8 +369,8 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
     assert "Le Pétrin leaves" in shown
     with pytest.raises(httpx.TransportError):  # the controller is gone with it
         httpx.get(re.search(r"http://[\d.:]+", shown)[0])
-    again = sentence(partage("demo", "--fast", f"--folder={folder}"))
-    assert "has a demo already" in again
+    again = partage("demo", "--fast", f"--folder={folder}")
+    assert (again.returncode, again.stderr) == (2, f"The folder {folder} has a demo already; name another.\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a Unix signal")
@@ -405,7 +406,9 @@ def test_ctrl_c_ends_the_demo_and_its_controller(how):
     ("flag", "words"), [("--pace=0", "The pace must be"), ("--rule=luck", "The field rule must")]
 )
 def test_what_the_demo_cannot_do(flag, words):
-    assert words in sentence(partage("demo", "--fast", flag))
+    ended = partage("demo", "--fast", flag)
+    ended.stdout = ended.stdout.removeprefix("Starting a controller …\n")
+    assert words in sentence(ended)
 
 
 # --- help -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Commands of the operator, against a running controller."""
 
 import csv
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -286,7 +287,8 @@ def save(parts: Any, out: Path) -> int:
     lines = 0
     try:
         try:
-            with open(unfinished, "wb") as file:
+            # For its owner alone: it tells everybody's commit pulls.
+            with open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 for part in parts:
                     file.write(part)
                     lines += part.count(b"\n")

@@ -32,7 +32,7 @@ def demo(
     ] = False,
     pace: Annotated[
         float, typer.Option(metavar="P", help="Pulls of each baker per second, while they explore.")
-    ] = 1.2,
+    ] = 1.5,
     minutes: Annotated[
         float, typer.Option(metavar="M", help="The longest time to play, whether all is explored or not.")
     ] = 4.0,
@@ -57,6 +57,7 @@ def demo(
     from rich.console import Console
 
     console = Console(highlight=False)
+    console.print("Starting a controller …")
     with ExitStack() as opened:
         place = _place(opened, folder)
         url, token, process = opened.enter_context(_controller(place, port))
@@ -143,15 +144,16 @@ def _wait_until_ready(url: str) -> None:
 @contextmanager
 def _told_to_stop() -> Iterator[None]:
     """Take a closed terminal and SIGTERM like Ctrl-C: the controller must not stay behind."""
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.getsignal(getattr(signal, name)) for name in names}
-    for name in names:
-        signal.signal(getattr(signal, name), lambda *_: signal.raise_signal(signal.SIGINT))
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
-        for name in names:
-            signal.signal(getattr(signal, name), before[name])
+        for number in numbers:
+            signal.signal(number, before[number])
 
 
 def _stay(process: "subprocess.Popen[str]") -> None:
