@@ -1,12 +1,14 @@
-"""A store that fails when told to."""
+"""A store that fails when told to, and what a state is, to compare."""
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlalchemy.engine import URL
 
+from partage.service.state import State, _Kept
 from partage.service.store import Lost, Row, StoreError
 from partage.service.store.sqlite import SqliteStore
 
@@ -41,3 +43,10 @@ class Remote(Faulty):
     """The same, reached as one that may be far away: from threads, with turns of the loop in between."""
 
     several = True
+
+
+def all_of(state: State) -> tuple[Any, ...]:
+    """Return all that a state is, to compare: with the order of dictionaries, and without that of sets."""
+    kept = msgspec.msgpack.decode(state.dump(), type=_Kept)
+    orders = [list(kept.claims), list(kept.late), *(list(member.answers) for member in kept.members)]
+    return kept, orders, state.board.claims, state.board.shared, state.sharers, state.version, state.target()
