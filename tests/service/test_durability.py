@@ -404,11 +404,14 @@ def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
     play(Faulty, tmp_path / "partage.db", game)
 
 
-def test_a_failing_snapshot_fails_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [StoreError("The disk is full."), OverflowError("a number of more than 64 bits")])
+def test_a_failing_snapshot_fails_no_request(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(books, "SNAPSHOT_EVERY", 3)
 
     def full(*_: Any) -> None:
-        raise StoreError("The disk is full.")
+        raise error
 
     monkeypatch.setattr(Faulty, "keep_snapshot", full)
     play(Faulty, tmp_path / "partage.db", some_history)

@@ -21,7 +21,7 @@ from partage.service.ledger import GENESIS, seal
 from partage.service.moves import NotOpen, Turn
 from partage.service.refusal import Refused
 from partage.service.state import FORMAT, State
-from partage.service.store import Invite, Lost, NewToken, Row, Store, StoreError
+from partage.service.store import Invite, Lost, NewToken, Row, Store
 from partage.service.wire import AgentView, ArmOnBoard, BoardView, CollaborationView, SettlementView
 
 SNAPSHOT_EVERY = 50_000  # events: some two seconds of replay at a restart
@@ -283,7 +283,7 @@ class Writer:
         for book in books:
             if book.state.seq - book.kept >= SNAPSHOT_EVERY:
                 book.kept = book.state.seq
-                with contextlib.suppress(StoreError):  # a cache: the next one may do
+                with contextlib.suppress(Exception):  # a cache: the next one may do, and what it holds is on disk
                     await self._wait(self.store.keep_snapshot, book.id, book.kept, FORMAT, book.state.dump())
 
     async def _wait(self, work: Callable[..., Any], *given: Any) -> Any:

@@ -21,7 +21,7 @@ from partage.service.events import Tell as Broadcast
 from partage.service.ledger import line
 from partage.service.refusal import Refused, conflict, forbidden
 from partage.service.state import Answered
-from partage.service.store import Created, Invite, Lost, NewToken, Row, Store
+from partage.service.store import Created, Invite, Lost, NewToken, Row, Store, StoreError
 from partage.service.wire import (
     MOST_INVITES,
     Commits,
@@ -259,8 +259,14 @@ class Controller:
             raise conflict("This collaboration is closed; nobody can join any more.")
         life = int(new.hours * 3600 * 1000)
         codes, kept = self._codes(secret, collaboration, new.invites, new.request, life, collaboration)
-        there = {invite.hashed for invite in await self.reading(self.store.invites, collaboration)}
-        await self.reading(self.store.add_invites, [invite for invite in kept if invite.hashed not in there])
+        for last in (False, True):
+            there = {invite.hashed for invite in await self.reading(self.store.invites, collaboration)}
+            try:
+                await self.reading(self.store.add_invites, [invite for invite in kept if invite.hashed not in there])
+                break
+            except StoreError:  # the same request may have come twice at once, and the other was first
+                if last:
+                    raise
         return codes
 
     async def invites(self, collaboration: str) -> list[Invite]:
