@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.service.play import OPERATOR, PATIENCE, Host, Member, Speaker, connected, serving
+from tests.service.postgres import Cluster
 from tests.service.server import Server
 
 from partage.service.verify import verify
@@ -158,6 +159,69 @@ def test_two_workers(postgres_url: str) -> None:
             text = httpx.get(f"{server.url}/metrics").text  # a new connection each time
             seen.add(next(line for line in text.splitlines() if line.startswith("partage_request_seconds_created")))
         assert len(seen) == 2
+
+
+def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_url: str) -> None:
+    with serving(postgres_url) as server:
+        host = Host(server.url, horizon=1e6, claim_seconds=600)
+        members = [host.join("a", "b") for _ in range(3)]
+        told: dict[int, tuple[Member, float, Any]] = {}
+        failures: Counter[int] = Counter()
+        over = threading.Event()
+
+        def sent(member: Member, path: str, body: dict[str, Any]) -> Any:
+            """Send it until it is answered: the same request, the same pull."""
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until:
+                answer = member.call("POST", path, body)
+                if answer.is_success:
+                    return answer.json()
+                assert answer.status_code == 503, answer.text
+                assert set(answer.json()) == {"error"}
+                failures[answer.status_code] += 1
+                time.sleep(0.02)
+            raise AssertionError("the database never came back")
+
+        def work(place: int) -> None:
+            member, number = members[place], 0
+            while not over.is_set():
+                number += 1
+                pull = sent(member, "/ask", {"request": f"{place} {number}"})
+                if not pull["share"]:
+                    continue
+                reward = number % 2
+                told[pull["pull"]] = (member, reward, sent(member, "/tell", {"pull": pull["pull"], "reward": reward}))
+
+        def progress(more: int) -> None:
+            until, goal = time.monotonic() + PATIENCE, len(told) + more
+            while len(told) < goal and time.monotonic() < until:
+                time.sleep(0.01)
+            assert len(told) >= goal
+
+        with ThreadPoolExecutor(len(members)) as pool:
+            lives = [pool.submit(work, place) for place in range(len(members))]
+            try:
+                for _ in range(2):
+                    progress(15)
+                    postgres.stop("immediate")
+                    try:
+                        assert connected(server.url).get("/ready").status_code == 503
+                        assert connected(server.url).get("/health").status_code == 200
+                    finally:
+                        postgres.start()
+                progress(15)
+            finally:
+                over.set()
+            for life in lives:
+                life.result(PATIENCE)
+        assert failures[503] > 0
+        assert connected(server.url).get("/ready").status_code == 200
+        assert verify(host.call("GET", "/ledger").content.splitlines(keepends=True)).ok
+        ledger = {line["row"]["pull"]: line for line in host.ledger() if line["row"]["kind"] == "tell"}
+        assert len(ledger) == len(host.events("tell")) == len(told) == host.board()["version"]
+        for pull, (member, reward, answer) in told.items():
+            assert (ledger[pull]["row"]["agent"], ledger[pull]["row"]["reward"]) == (member.agent, reward)
+            assert (ledger[pull]["row"]["version"], ledger[pull]["head"]) == (answer["version"], answer["head"])
 
 
 def test_sqlite_serves_one_process(tmp_path: Path) -> None:
