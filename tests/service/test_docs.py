@@ -14,8 +14,12 @@ from typing import NamedTuple
 import msgspec
 import pytest
 from tests.service.server import Server
+from typer.main import get_command
 
 import partage
+from partage.cli import app
+from partage.client import Agent, AsyncAgent, Played, Pull
+from partage.client.both import Options
 from partage.service import events, wire
 from partage.service.app import create_app
 from partage.service.controller import Controller
@@ -218,19 +222,28 @@ def test_the_privacy_page_names_every_field_of_the_ledger():
             assert re.search(rf"`{field}`", text), (event.__name__, field)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_commands_that_pages_name_exist(name):
-    from typer.main import get_command
-    from typer.testing import CliRunner
+@pytest.mark.parametrize("name", [*PAGES, "../README"])
+def test_commands_and_flags_that_pages_name_exist(name):
+    text = page(name)
+    spans = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text) + [block.text for block in blocks(name)]
+    told = [line for span in spans for line in span.replace("\\\n", " ").splitlines()]
+    for words in re.findall(r"(?:^|; |do |bin/)partage ([a-z]+ [^\n|;>]*|[a-z]+$)", "\n".join(told), re.MULTILINE):
+        command, given = get_command(app), words.split()
+        while given and hasattr(command, "commands"):
+            assert given[0] in command.commands, words
+            command = command.commands[given.pop(0)]
+        known = {flag for option in command.params for flag in option.opts}
+        assert {word for word in given if re.match(r"--?[a-z]", word)} <= known, words
 
-    from partage.cli import app
 
-    known = get_command(app).commands
-    for command, rest in re.findall(r"(?:^|`|\s|/)partage ([a-z]+)([^\n`]*)", page(name)):
-        if command in ("is", "serve") or command not in known:
-            continue
-        told = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
-        assert told.exit_code == 0, (command, rest)
+def test_the_client_page_names_all_that_an_agent_can():
+    text = page("client")
+    names = {name for name in dir(Agent) if not name.startswith("_")}
+    assert names == {name for name in dir(AsyncAgent) if not name.startswith("_")}
+    for name in names | set(Options.__annotations__) | set(Pull._fields) | set(Played.__dataclass_fields__):
+        assert re.search(rf"`(Agent\.)?{name}\b", text), name
+    for error in ("Closed", "HorizonReached", "Refused", "Unreachable"):
+        assert f"`{error}`" in text
 
 
 def test_deployed_files_agree_with_the_page():
