@@ -289,7 +289,7 @@ async def live(
             if account is not None and account in done:
                 body = msgspec.json.encode(money_view(account.result(), agent))
                 account, due = None, loop.time() + PREVIEW_PAUSE / 1000 + 0.05
-                accounted = book.preview[0] if book.preview else 0
+                accounted = book.preview.seq if book.preview else 0
                 if body != sent_money:
                     sent_money = body
                     yield b"event: money\ndata: " + body + b"\n\n"
