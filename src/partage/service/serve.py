@@ -1,8 +1,8 @@
 """Starting the server: one process, or several on one PostgreSQL."""
 
 import asyncio
-import gc
 import errno
+import gc
 import logging
 import logging.config
 import os
