@@ -1,9 +1,14 @@
 """Every error that Partage raises on purpose.
 
     PartageError
-    └── InputError              what was given is not allowed; the sentence says what is
-        ├── FileError           a file is missing, malformed or cannot be written
-        └── SettlementError     a settlement was asked for where it is not defined
+    ├── InputError              what was given is not allowed; the sentence says what is
+    │   ├── FileError           a file is missing, malformed or cannot be written
+    │   └── SettlementError     a settlement was asked for where it is not defined
+    ├── Refused                 the live controller said no (service/refusal.py)
+    │   ├── Closed              the collaboration is closed (client/errors.py, as the next two)
+    │   └── HorizonReached      the agent has no pull left
+    ├── Unreachable             the live controller gave no answer
+    └── StoreError              the controller's database cannot be used (service/store)
 
 `InputError` is a `ValueError` too, so code that knows nothing of Partage can catch it. The command line turns
 every `PartageError` into one sentence on standard error and exit code 2.
