@@ -55,6 +55,7 @@ def free_port() -> int:
 def shell(script: str, folder: Path, **given: str) -> list[str]:
     """Run a script in which `partage` and `python` are these; returns what it printed between its marks."""
     if shutil.which("curl") is None:
+        assert "CI" not in os.environ, "curl is not installed."
         pytest.skip("curl is not installed.")
     programs = folder / "programs"
     programs.mkdir()
@@ -137,7 +138,6 @@ def paths_of(app) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.filterwarnings("ignore:.*declared")  # litestar's, of what its next version will want
 def test_every_call_is_in_the_api_page_and_no_other(tmp_path):
     controller = Controller(open_store(f"{tmp_path}/partage.db"))
     try:

@@ -16,6 +16,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, YamlRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -133,7 +134,7 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
 
 
 @post("/collaborations", guards=[operator_only], summary="Create a collaboration")
-async def create(request: AnyRequest, data: wire.NewCollaboration) -> wire.Created:
+async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> wire.Created:
     """Create a collaboration, with invites for its first agents."""
     id, codes = await controller_of(request).create(secret_of(request), data)
     log.info("collaboration created", extra={"collaboration": id})
@@ -147,25 +148,29 @@ async def collaborations(request: AnyRequest) -> list[wire.CollaborationView]:
 
 
 @get("/collaborations/{id:str}", guards=[readers_only], summary="The configuration and the tie order")
-async def collaboration(request: AnyRequest, id: str) -> wire.CollaborationView:
+async def collaboration(request: AnyRequest, id: FromPath[str]) -> wire.CollaborationView:
     """Return a collaboration's configuration."""
     return collaboration_view((await controller_of(request).fresh(id)).state)
 
 
 @get("/collaborations/{id:str}/agents", guards=[operator_only], summary="List the agents")
-async def agents(request: AnyRequest, id: str) -> list[wire.AgentView]:
+async def agents(request: AnyRequest, id: FromPath[str]) -> list[wire.AgentView]:
     """Return the agents in order of joining."""
     return agent_views((await controller_of(request).fresh(id)).state)
 
 
 @post("/collaborations/{id:str}/invites", guards=[operator_only], summary="Make more invites")
-async def invite(request: AnyRequest, id: str, data: wire.NewInvites = wire.NewInvites()) -> wire.Created:  # noqa: B008
+async def invite(
+    request: AnyRequest,
+    id: FromPath[str],
+    data: JSONBody[wire.NewInvites] = wire.NewInvites(),  # noqa: B008
+) -> wire.Created:
     """Make invites, each for one agent."""
     return wire.Created(id, await controller_of(request).invite(secret_of(request), id, data))
 
 
 @get("/collaborations/{id:str}/invites", guards=[operator_only], summary="List the invites that may be used")
-async def invites(request: AnyRequest, id: str) -> list[wire.InviteView]:
+async def invites(request: AnyRequest, id: FromPath[str]) -> list[wire.InviteView]:
     """Return the invites that nobody used and that have not expired; their codes are not kept."""
     controller = controller_of(request)
     found = expiring(await controller.invites(id), (await controller.fresh(id)).state, clock())
@@ -173,13 +178,13 @@ async def invites(request: AnyRequest, id: str) -> list[wire.InviteView]:
 
 
 @delete("/collaborations/{id:str}/invites/{invite_id:str}", guards=[operator_only], summary="Revoke an invite")
-async def revoke(request: AnyRequest, id: str, invite_id: str) -> None:
+async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str]) -> None:
     """Let an invite not be used any more."""
     await controller_of(request).revoke(id, invite_id)
 
 
 @post("/collaborations/{id:str}/close", guards=[operator_only], status_code=200, summary="Close and settle")
-async def close(request: AnyRequest, id: str) -> wire.SettlementView:
+async def close(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
     """Close a collaboration and return its settlement; again, the same."""
     view = await controller_of(request).close(id)
     log.info("collaboration closed", extra={"collaboration": id})
@@ -190,7 +195,7 @@ async def close(request: AnyRequest, id: str) -> wire.SettlementView:
 
 
 @get("/collaborations/{id:str}/board", guards=[readers_only], summary="The board")
-async def board(request: AnyRequest, id: str) -> Response[bytes]:
+async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the board, with an ETag that covers every change."""
     body, etag = (await controller_of(request).fresh(id)).board()
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
@@ -201,7 +206,7 @@ async def board(request: AnyRequest, id: str) -> Response[bytes]:
 
 
 @get("/collaborations/{id:str}/events", guards=[readers_only], summary="The board, live (server-sent events)")
-async def events(request: AnyRequest, id: str) -> Stream:
+async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the board now and after each change, coalesced."""
     controller = controller_of(request)
     await controller.book(id)
@@ -222,7 +227,7 @@ async def events(request: AnyRequest, id: str) -> Stream:
 
 
 @get("/collaborations/{id:str}/settlement", guards=[readers_only], summary="The settlement")
-async def settlement(request: AnyRequest, id: str) -> wire.SettlementView:
+async def settlement(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
     """Return the settlement, before the close as if it closed now: to an agent her own row and the totals."""
     view = await controller_of(request).settlement(id)
     agent = who_of(request).agent
@@ -230,7 +235,7 @@ async def settlement(request: AnyRequest, id: str) -> wire.SettlementView:
 
 
 @get("/collaborations/{id:str}/ledger", guards=[readers_only], summary="The ledger (NDJSON)")
-async def ledger(request: AnyRequest, id: str) -> Stream:
+async def ledger(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Return the ledger, a line an event: to an agent with the commit pulls of others as salted hashes."""
     lines = await controller_of(request).ledger(id, who_of(request).agent)
     return Stream(lines, media_type="application/x-ndjson")
@@ -240,7 +245,7 @@ async def ledger(request: AnyRequest, id: str) -> Stream:
 
 
 @post("/collaborations/{id:str}/agents", summary="Join, with an invite as the bearer")
-async def join(request: AnyRequest, id: str, data: wire.NewAgent) -> wire.Joined:
+async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.NewAgent]) -> wire.Joined:
     """Join a collaboration with the arms to share; the token is shown this once."""
     code = bearer(request)
     if code is None:
@@ -251,7 +256,11 @@ async def join(request: AnyRequest, id: str, data: wire.NewAgent) -> wire.Joined
 
 
 @post("/collaborations/{id:str}/ask", guards=[member_only], status_code=200, summary="What to pull next")
-async def ask(request: AnyRequest, id: str, data: wire.Ask = wire.Ask()) -> Response[wire.Pull | None]:  # noqa: B008
+async def ask(
+    request: AnyRequest,
+    id: FromPath[str],
+    data: JSONBody[wire.Ask] = wire.Ask(),  # noqa: B008
+) -> Response[wire.Pull | None]:
     """Return the agent's next pull: a claim to tell, or a commit pull; 204 in place of it with explore_only."""
     controller, book, agent = await own_book(request, id)
     pull = await controller.ask(book, agent, wire.checked_request(data.request), data.explore_only)
@@ -259,21 +268,21 @@ async def ask(request: AnyRequest, id: str, data: wire.Ask = wire.Ask()) -> Resp
 
 
 @post("/collaborations/{id:str}/tell", guards=[member_only], status_code=200, summary="Report a claim's reward")
-async def tell(request: AnyRequest, id: str, data: wire.Tell) -> wire.Told:
+async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Tell]) -> wire.Told:
     """Broadcast the reward of a claim. It is on disk when this is answered."""
     controller, book, agent = await own_book(request, id)
     return await controller.tell(book, agent, data.pull, data.reward)
 
 
 @post("/collaborations/{id:str}/commits", guards=[member_only], status_code=200, summary="Report commit pulls")
-async def commits(request: AnyRequest, id: str, data: wire.Commits) -> wire.Told:
+async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Commits]) -> wire.Told:
     """Count commit pulls that the client decided by itself."""
     controller, book, agent = await own_book(request, id)
     return await controller.commits(book, agent, data)
 
 
 @get("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Yourself")
-async def me(request: AnyRequest, id: str) -> wire.AgentView:
+async def me(request: AnyRequest, id: FromPath[str]) -> wire.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
     views = agent_views((await controller_of(request).fresh(id)).state)
@@ -281,7 +290,7 @@ async def me(request: AnyRequest, id: str) -> wire.AgentView:
 
 
 @patch("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Change what you share")
-async def consent(request: AnyRequest, id: str, data: wire.Consent) -> wire.AgentView:
+async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Consent]) -> wire.AgentView:
     """Share these arms and no others from now on; claims on arms that are withdrawn are cancelled."""
     controller, book, agent = await own_book(request, id)
     await controller.consent(book, agent, data.shares)
@@ -289,7 +298,7 @@ async def consent(request: AnyRequest, id: str, data: wire.Consent) -> wire.Agen
 
 
 @delete("/collaborations/{id:str}/agents/me", guards=[member_only], summary="Leave")
-async def leave(request: AnyRequest, id: str) -> None:
+async def leave(request: AnyRequest, id: FromPath[str]) -> None:
     """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
     controller, book, agent = await own_book(request, id)
     await controller.leave(book, agent)

@@ -1,15 +1,19 @@
 """Counters and latencies, in Prometheus's text format."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 if TYPE_CHECKING:
     from partage.service.controller import Controller
 
 
+TOGETHER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes count together; `serve` sets it for its workers
+
+
 class Metrics:
-    """What one process has served."""
+    """What this process has served, and its fellow workers too."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -23,12 +27,13 @@ class Metrics:
             registry=self.registry,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
         )
-        self.collaborations = Gauge("partage_collaborations", "Collaborations in memory", registry=self.registry)
-        self.watchers = Gauge("partage_watchers", "Streams of events that are open", registry=self.registry)
-        self.broadcasts = Gauge(
-            "partage_broadcasts", "Broadcasts of the collaborations in memory", registry=self.registry
-        )
+        self.collaborations = self._gauge("partage_collaborations", "Collaborations in memory", "livemax")
+        self.watchers = self._gauge("partage_watchers", "Streams of events that are open", "livesum")
+        self.broadcasts = self._gauge("partage_broadcasts", "Broadcasts of the collaborations in memory", "livemax")
         self._known: dict[tuple[str, int], Any] = {}
+
+    def _gauge(self, name: str, what: str, together: Any) -> Gauge:
+        return Gauge(name, what, registry=self.registry, multiprocess_mode=together)
 
     def count(self, scope: Any, status: int, seconds: float) -> None:
         """Count a request. Its path is the template, so that neither ids nor what was mistyped becomes a label."""
@@ -47,4 +52,8 @@ class Metrics:
         self.collaborations.set(len(books))
         self.watchers.set(sum(len(book.watchers) for book in books))
         self.broadcasts.set(sum(book.state.version for book in books))
-        return generate_latest(self.registry)
+        if TOGETHER not in os.environ:
+            return generate_latest(self.registry)
+        everyone = CollectorRegistry()
+        multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
+        return generate_latest(everyone)

@@ -5,8 +5,8 @@ that were due), or its events are in the state when it returns. The server, and 
 same moves.
 """
 
-import math
 import secrets
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -144,8 +144,13 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answer
     if sum(run.pulls for run in runs) > left:
         raise conflict(f"These are more pulls than the horizon leaves: {left:,} of {state.config.horizon:,}.", "runs")
     reported = member.reported
+    right: set[int] = set()  # the arms that were found right at the version of the last run
     for place, run in enumerate(runs):
-        _check_run(state, member, run, f"runs[{place}]", reported, turn.now)
+        if run.version != reported:
+            right.clear()
+        if run.arm not in right:
+            _check_run(state, member, run, f"runs[{place}]", reported, turn.now)
+            right.add(run.arm)
         reported = run.version
     event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request)
     return Answered(event.seq, -1, False, state.version)
@@ -179,9 +184,13 @@ def _check_run(state: State, member: Member, run: Run, field: str, reported: int
 
 def _shared(member: Member, start: int, end: int) -> list[int]:
     """Return what the agent shared at some moment from event `start` up to before event `end`, each as bits."""
-    ends = [seq for seq, _ in member.consents[1:]] + [math.inf]
-    spans = zip(member.consents, ends, strict=True)
-    return [int(shares, 16) for (seq, shares), until in spans if seq < end and until > start]
+    first = bisect_right(member.consents, start, key=_seq) - 1  # what she shared when it began, if she was there
+    last = bisect_left(member.consents, end, key=_seq)
+    return [int(shares, 16) for _, shares in member.consents[max(0, first) : last]]
+
+
+def _seq(consent: tuple[int, str]) -> int:
+    return consent[0]
 
 
 def consent(turn: Turn, agent: str, shares: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from ipaddress import ip_address
 from types import FrameType
@@ -25,6 +26,7 @@ from partage.errors import InputError, PartageError
 from partage.service.app import create_app
 from partage.service.controller import Controller
 from partage.service.log import logging_config
+from partage.service.metrics import TOGETHER
 from partage.service.state import live_rule, tie_order
 from partage.service.store import open_store
 from partage.settle import settlement_for
@@ -34,6 +36,7 @@ DATABASE = "PARTAGE_DATABASE"
 LOG_LEVEL = "PARTAGE_LOG_LEVEL"
 LEVELS = ("debug", "info", "warning", "error", "critical")
 MOST_WORKERS = 64
+SHORT = 20  # characters below which an operator's own token draws a warning
 GRACE = 10  # seconds that open requests have when the server is told to stop
 
 
@@ -56,6 +59,11 @@ def serve(
         token = Controller.open_to_operator(store)[1]
     finally:
         store.close()
+    if 0 < len(os.environ.get("PARTAGE_OPERATOR_TOKEN", "")) < SHORT:
+        sys.stderr.write(
+            f"The operator's token has fewer than {SHORT} characters and can be guessed; "
+            "before others can reach this server, set PARTAGE_OPERATOR_TOKEN to a long random one.\n"
+        )
     if token is not None:
         sys.stdout.write(f"The operator's token, shown this once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
@@ -76,8 +84,10 @@ def serve(
     )
     with bound:
         if workers > 1:
-            together = Multiprocess(config, sockets=[bound])
-            together.run()
+            with tempfile.TemporaryDirectory(prefix="partage-metrics-") as folder:
+                os.environ[TOGETHER] = folder
+                together = Multiprocess(config, sockets=[bound])
+                together.run()
             started = all(process.exitcode != STARTUP_FAILURE for process in together.processes)
         else:
             started = _run(uvicorn.Server(config), bound)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from litestar import Response, Router, get, post
 from litestar.datastructures import Cookie
+from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
 from partage.service import wire
@@ -183,7 +184,7 @@ def link(request: AnyRequest, id: str, code: str) -> str:
 
 
 @get("/c/{id:str}")
-async def collaboration(request: AnyRequest, id: str) -> Response[Any]:
+async def collaboration(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
     """Show a collaboration to the operator, live."""
     session = await operator(request)
     controller = controller_of(request)
@@ -199,7 +200,7 @@ async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
 
 
 @get("/c/{id:str}/invites")
-async def invites(request: AnyRequest, id: str) -> Response[Any]:
+async def invites(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
     """Return the list of the invites that may be used, as it is now."""
     await operator(request)
     controller = controller_of(request)
@@ -207,7 +208,7 @@ async def invites(request: AnyRequest, id: str) -> Response[Any]:
 
 
 @post("/c/{id:str}/invites", status_code=200)
-async def invite(request: AnyRequest, id: str) -> Response[Any]:
+async def invite(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
     """Make more invites, and show them this once."""
     session, who, form = await posted(request)
     needs_operator(who)
@@ -224,7 +225,7 @@ async def invite(request: AnyRequest, id: str) -> Response[Any]:
 
 
 @post("/c/{id:str}/invites/{invite_id:str}/revoke", status_code=200)
-async def revoke(request: AnyRequest, id: str, invite_id: str) -> Response[Any]:
+async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str]) -> Response[Any]:
     """Let an invite not be used any more."""
     _, who, _ = await posted(request)
     needs_operator(who)
@@ -234,7 +235,7 @@ async def revoke(request: AnyRequest, id: str, invite_id: str) -> Response[Any]:
 
 
 @get("/c/{id:str}/events")
-async def events(request: AnyRequest, id: str) -> Stream:
+async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the operator's snapshots."""
     await operator(request)
     controller = controller_of(request)
@@ -244,7 +245,7 @@ async def events(request: AnyRequest, id: str) -> Stream:
 
 
 @get("/c/{id:str}/history", guards=[readers_only])
-async def history(request: AnyRequest, id: str) -> Response[bytes]:
+async def history(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return broadcasts per arm over time, for the chart."""
     controller = controller_of(request)
     found = await live.history(controller, await controller.fresh(id))
@@ -252,7 +253,7 @@ async def history(request: AnyRequest, id: str) -> Response[bytes]:
 
 
 @get("/c/{id:str}/settlement.json")
-async def settlement_json(request: AnyRequest, id: str) -> Response[bytes]:
+async def settlement_json(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the settlement as the API does, as a file."""
     await operator(request)
     view = await controller_of(request).settlement(id)
@@ -260,7 +261,7 @@ async def settlement_json(request: AnyRequest, id: str) -> Response[bytes]:
 
 
 @get("/c/{id:str}/settlement.csv")
-async def settlement_csv(request: AnyRequest, id: str) -> Response[bytes]:
+async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the settlement as a table in micro-units: the agents, then the controller; net sums to zero."""
     await operator(request)
     view = await controller_of(request).settlement(id)
@@ -301,7 +302,7 @@ async def join(request: AnyRequest) -> Response[Any]:
 
 
 @post("/join", status_code=200)
-async def look(request: AnyRequest, data: dict[str, str]) -> dict[str, Any]:
+async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
     """Return what an invite, as the bearer, is for. It is not used up by that."""
     controller, code = controller_of(request), bearer(request)
     if code is None:
@@ -368,7 +369,7 @@ async def own(request: AnyRequest) -> tuple[Controller, Book, str]:
 
 
 @get("/static/{name:path}")
-async def static(request: AnyRequest, name: str) -> Response[bytes]:
+async def static(request: AnyRequest, name: FromPath[str]) -> Response[bytes]:
     """Return a file that pages load."""
     found = STATIC.files.get(str(name).lstrip("/"))
     if found is None:
