@@ -147,11 +147,13 @@ def test_inviting_again(url: str) -> None:
 
 def test_joining_again(url: str) -> None:
     host = Host(url)
+    invite = host.ok("GET", "/invites")[0]["id"]
     invited = Speaker(url, host.invite(), host.collaboration)
     body = {"name": "Ann", "shares": ["a"], "request": "join"}
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: invited.ok("POST", "/agents", body), range(8)))
     assert all(answer == answers[0] for answer in answers)
+    host.ok("DELETE", f"/invites/{invite}")
     assert invited.ok("POST", "/agents", body) == answers[0]
     invited.refused(403, "POST", "/agents", body | {"request": "another"})
     invited.refused(403, "POST", "/agents", {"name": "Ann", "shares": ["a"]})

@@ -376,18 +376,18 @@ class Controller:
 
     async def join(self, collaboration: str, code: str, new: NewAgent) -> tuple[str, str]:
         """Let an agent join on an invite: her id and her token."""
-        invite = await self.invited(collaboration, code)
-        checked_name("name", new.name)
         request = checked_request(new.request)
-        book = await self.book(collaboration)
-        shares = checked_arms("shares", new.shares, book.arms)
         if request is None:
             token = access.fresh(access.AGENT)
-        else:
+        else:  # first of all: who joined and did not hear of it may ask again, though the invite has expired since
             token = access.derived(access.AGENT, code, "agent", collaboration, request)
             known = await self.reading(self.store.token, access.hashed(token))
             if known is not None:
                 return known[1], token
+        invite = await self.invited(collaboration, code)
+        checked_name("name", new.name)
+        book = await self.book(collaboration)
+        shares = checked_arms("shares", new.shares, book.arms)
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
