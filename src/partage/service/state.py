@@ -33,7 +33,11 @@ REMEMBERED = 256  # requests of an agent whose answers are kept for repetition
 LiveRule = BalancedETC | BalancedGLR | KLETC
 
 
-class Answered(Struct):
+# gc=False: there are hundreds of thousands of these on a busy board, none can be part of a cycle, and the collector
+# would look through all of them.
+
+
+class Answered(Struct, gc=False):
     """What a request got: the seq of its event, the arm (-1 for several), and the version of the board."""
 
     seq: int
@@ -42,7 +46,7 @@ class Answered(Struct):
     version: int
 
 
-class Handed(Struct):
+class Handed(Struct, gc=False):
     """A claim that was not told yet."""
 
     agent: str
@@ -50,7 +54,7 @@ class Handed(Struct):
     time: int
 
 
-class Window(Struct):
+class Window(Struct, gc=False):
     """How the board stood at one version: each change of what a commit pulls and of which arms are open.
 
     A moment is (seq of the event that brought it, arm that a commit pulls or -1, open arms as bits). `until` is when
@@ -58,7 +62,7 @@ class Window(Struct):
     """
 
     version: int
-    moments: list[tuple[int, int, str]]
+    moments: tuple[tuple[int, int, str], ...] = ()
     until: int | None = None
 
 
@@ -131,7 +135,7 @@ class State:
         self.late: dict[int, Handed] = {}  # those that lapsed, and may still be told
         self.cancelled: set[int] = set()
         self.invites: dict[str, str] = {}  # of those that were used: by whom
-        self.windows: deque[Window] = deque([Window(0, [(create.seq, -1, bits(()))])])
+        self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
         self.closed: Close | None = None
         self._leading = -1
 
@@ -211,7 +215,7 @@ class State:
         self.rule.revise(self.board)
         self._see_leader()
         self.windows[-1].until = event.time
-        self.windows.append(Window(event.version, []))
+        self.windows.append(Window(event.version))
         while (until := self.windows[0].until) is not None and until + self.patience < event.time:
             self.windows.popleft()
         self._note()
@@ -285,9 +289,9 @@ class State:
     def _note(self) -> None:
         """Note what a commit pulls and which arms are open from here on, if that changed."""
         opened = bits(self.rule.open_arms(self.board))
-        moments = self.windows[-1].moments
-        if not moments or moments[-1][1:] != (self._leading, opened):
-            moments.append((self.seq, self._leading, opened))
+        window = self.windows[-1]
+        if not window.moments or window.moments[-1][1:] != (self._leading, opened):
+            window.moments += ((self.seq, self._leading, opened),)
 
     def _see_leader(self) -> None:
         """See what a commit pulls. Claims do not change that, so it is kept; -1 while no arm is public."""

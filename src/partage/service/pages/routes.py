@@ -244,7 +244,7 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
-@get("/c/{id:str}/history", guards=[readers_only])
+@get("/c/{id:str}/history", middleware=[readers_only])
 async def history(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return broadcasts per arm over time, for the chart."""
     controller = controller_of(request)
