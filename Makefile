@@ -52,8 +52,8 @@ format: install ## put the code into the form that check asks for
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install ## measure speed and memory
-	$(BIN)/python -m bench.run
+bench: install ## measure speed and memory (PART=engine or PART=service for one part)
+	$(BIN)/python -m bench.run $(PART)
 
 # Pins that still fit are kept; make requirements UV_FLAGS=--upgrade renews them all.
 requirements: ## remake requirements.txt from pyproject.toml
