@@ -503,7 +503,8 @@ def test_two_ways_to_integrate(record):
     assert math.exp(log_restricted(*record)) == pytest.approx(plain_restricted(*record), rel=1e-3)
 
 
-PARTS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
+# The integration behind `log_restricted` cannot tell the very smallest numbers from 0.
+PARTS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, allow_subnormal=False))
 
 
 @settings(max_examples=600)

@@ -402,6 +402,12 @@ def measured(app: ASGIApp) -> ASGIApp:
 
         try:
             await app(scope, receive, watching)
+        except Refused as error:  # of the middleware; it is answered further out
+            status = error.status
+            raise
+        except StoreError:
+            status = 503
+            raise
         finally:
             scope["litestar_app"].state.metrics.count(scope, status, time.perf_counter() - began)
 
