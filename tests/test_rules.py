@@ -10,6 +10,7 @@ from tests.strategies import balances, board, boards, games, records, rules
 from partage.board import Board, Pull, Record, radius
 from partage.errors import InputError
 from partage.rules.balanced_etc import BalancedETC, FullSharing, commit
+from partage.rules.kl_etc import KLETC
 from partage.rules.no_protocol import NoProtocol, seen_by
 from partage.rules.two_ucb import TwoUCB
 from partage.sharing import RandomSharing
@@ -352,3 +353,19 @@ def test_full_sharing_of_a_random_game_is_fixed(game, shuffled):
     prepared = FullSharing().prepare(random)
     assert prepared.sharing.shuffled == shuffled
     assert np.array_equal(prepared.sharing.sharers(), [game.agents] * len(game.arms))
+
+
+@given(
+    horizon=st.integers(2, 50),
+    pulls=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), max_size=120),
+)
+def test_kl_etc_looks_at_the_latest_arm_alone_and_finds_what_all_pairs_tell(horizon, pulls):
+    public = [True] * 4
+    quick, whole = Board(horizon, [2, 0, 3, 1], public), Board(horizon, [2, 0, 3, 1], public)
+    for arm, reward in pulls:
+        for made in (quick, whole):
+            made.record.add(arm, reward)
+        whole.record.latest = None
+        for made in (quick, whole):
+            KLETC().revise(made)
+        assert quick.active == whole.active

@@ -15,10 +15,11 @@ class Pull(NamedTuple):
 
 @dataclass
 class Record:
-    """How often each arm was seen and the sum of the rewards seen."""
+    """How often each arm was seen and the sum of the rewards seen; and which arm was seen last, if `add` noted it."""
 
     counts: list[int]
     sums: list[float]
+    latest: int | None = field(default=None, compare=False)
 
     @classmethod
     def empty(cls, arms: int) -> "Record":
@@ -29,6 +30,7 @@ class Record:
         """Note one reward of an arm."""
         self.counts[arm] += 1
         self.sums[arm] += reward
+        self.latest = arm
 
 
 def radius(horizon: int, count: float) -> float:

@@ -54,7 +54,7 @@ class Fake:
 
     def join(self, *shares: str) -> str:
         numbers = [self.state.config.arms.index(name) for name in shares]
-        joined = moves.join(self.turn(), "other", numbers, f"i{self.state.seq}", None)
+        joined = moves.join(self.turn(), "other", numbers, f"i{self.state.seq}")
         return joined.agent
 
     def broadcast(self, agent: str, reward: float) -> None:
@@ -101,7 +101,7 @@ class Fake:
             new = msgspec.json.decode(request.content, type=wire.NewAgent)
             if bearer not in state.invites:
                 shares = wire.checked_arms("shares", new.shares, self._arms())
-                moves.join(turn, new.name, shares, bearer, new.request)
+                moves.join(turn, new.name, shares, bearer)
             agent = state.invites[bearer]
             return wire.Joined(agent, f"secret-{agent}")
         agent = bearer.removeprefix("secret-")

@@ -56,7 +56,7 @@ class Table:
 
     def join(self, *shares: int) -> str:
         number = len(self.state.members) + 1
-        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}", None)
+        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}")
         return joined.agent
 
     def ask(self, agent: str, request: str | None = None, explore_only: bool = False) -> Any:

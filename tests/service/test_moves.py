@@ -462,11 +462,42 @@ def test_glr_goes_on_where_the_leader_has_no_sharer() -> None:
     assert not table.state.rule.open_arms(table.state.board).count(0)
 
 
+def test_glr_keeps_the_others_level_where_the_leader_has_no_sharer() -> None:
+    table = Table(created(arms=["a", "b", "c"], rule="balanced-glr", horizon=1000))
+    first, second, third = table.join(0), table.join(1), table.join(2)
+    crowd = [table.join(1) for _ in range(20)]
+    for _ in range(3):
+        table.work(first, lambda arm: 1.0)
+        table.work(second, lambda arm: 0.5)
+        table.work(third, lambda arm: 0.5)
+    table.leave(first)
+    handed = [table.ask(agent).share for agent in crowd]
+    assert 0 < sum(handed) <= 2  # not twenty claims on one arm while the other waits
+    table.ask(third)
+    counts, claims = table.state.board.counts, table.state.board.claims
+    assert abs(counts[1] + claims[1] - counts[2] - claims[2]) <= 1
+
+
+def test_an_old_consent_that_comes_again_changes_nothing() -> None:
+    table = Table(created())
+    agent = table.join(0)
+    table.move(moves.consent, agent, [0, 1], "r1")
+    table.move(moves.consent, agent, [], "r2")
+    written = len(table.events)
+    table.move(moves.consent, agent, [0, 1], "r1")
+    assert table.state.members[agent].shares == frozenset()
+    assert len(table.events) == written
+    asked = table.join(0, 1)
+    table.move(moves.ask, asked, "r3", False)
+    with pytest.raises(Refused, match="was an ask before"):
+        table.move(moves.consent, asked, [0], "r3")
+
+
 def test_an_invite_is_used_once() -> None:
     table = Table(created())
-    table.move(moves.join, "Ada", [0], "i1", None)
+    table.move(moves.join, "Ada", [0], "i1")
     with pytest.raises(Refused, match="invite was used") as refused:
-        table.move(moves.join, "Eve", [0], "i1", None)
+        table.move(moves.join, "Eve", [0], "i1")
     assert refused.value.status == 403
 
 

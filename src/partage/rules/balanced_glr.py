@@ -93,8 +93,9 @@ class BalancedGLR:
             return [arm for arm in contenders if board.handed(arm) <= 1]
         counts = board.counts
         others = [arm for arm in contenders if arm != leader]
-        if not board.shared[leader]:  # it cannot keep ahead of the others any more, so they need not wait for it
-            return others
+        if not board.shared[leader]:  # it cannot keep ahead any more: the others keep level among themselves
+            least = min(board.handed(arm) for arm in others)
+            return [arm for arm in others if board.handed(arm) <= max(1, least)]
         evidence = {arm: self._evidence(board, arm, leader) for arm in others if counts[arm]}
         ahead = board.handed(leader)
 

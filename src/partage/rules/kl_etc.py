@@ -1,6 +1,6 @@
 """KL-ETC: Balanced-ETC with Eq. 1 replaced by likelihood ratios, for comparison."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,7 +31,14 @@ class KLETC:
         """Take out every arm that some arm, active or not, is seen to be better than."""
         active = board.actives()
         seen = [arm for arm in range(board.arms) if board.counts[arm]]
-        leaving = [arm for arm in active if arm in seen and any(self._beats(board, other, arm) for other in seen)]
+        latest = board.record.latest
+        if latest is None:
+            leaving = [arm for arm in active if board.counts[arm] and self._beaten(board, arm, seen)]
+        else:  # nothing else has changed since the last time, and all pairs would be too many on a wide board
+            others = [arm for arm in active if arm != latest and board.counts[arm]]
+            leaving = [arm for arm in others if self._beats(board, latest, arm)]
+            if board.active[latest] and self._beaten(board, latest, seen):
+                leaving.append(latest)
         if len(leaving) == len(active):
             leaving.remove(board.best(active))
         for arm in leaving:
@@ -44,6 +51,10 @@ class KLETC:
     def open_arms(self, board: Board) -> list[int]:
         """Return the arms that may be explored; none where a single one is left."""
         return within_balance(board, self.balance)
+
+    def _beaten(self, board: Board, arm: int, by: Iterable[int]) -> bool:
+        """Whether one of these arms is seen to be better."""
+        return any(self._beats(board, other, arm) for other in by)
 
     def _beats(self, board: Board, other: int, arm: int) -> bool:
         """Whether the record tells that `other` has a higher mean than `arm`."""

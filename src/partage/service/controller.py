@@ -43,6 +43,7 @@ from partage.settle.money import Settled
 T = TypeVar("T")
 
 WEEK = 7 * 24 * 3600 * 1000
+JOIN_AGAIN = 24 * 3600 * 1000  # how long a join whose answer was lost can be repeated
 SESSION_TIME = 12 * 3600 * 1000
 PAUSE = 0.1  # seconds between two boards that a watcher gets
 SILENCE = 15.0  # seconds without a change after which a watcher hears that we are still there
@@ -154,16 +155,17 @@ class Controller:
         """Begin a browser's session: its secret, and who it is."""
         who = await self.who(token)
         session = access.fresh(access.SESSION)
-        holder = f"{who.collaboration or ''} {who.agent or ''}"
+        # The operator's session ends with her token, so it is kept with it.
+        holder = f"{who.collaboration or ''} {who.agent or ''} {self.operator_hash if who.operator else ''}"
         await self.reading(self.store.add_session, access.hashed(session), holder, clock() + SESSION_TIME)
         return session, who
 
     async def session(self, session: str) -> Who:
         """Return whom a browser's session belongs to."""
         holder = await self.reading(self.store.session, access.hashed(session), clock())
-        if holder is None:
+        collaboration, agent, operator = (holder or "  ").split(" ")
+        if holder is None or (not agent and operator != self.operator_hash):
             raise Refused(401, "This session is over; log in again.")
-        collaboration, _, agent = holder.partition(" ")
         return Who(collaboration or None, agent or None)
 
     async def log_out(self, session: str) -> None:
@@ -227,7 +229,7 @@ class Controller:
                 sentence = "This request created another collaboration; every request needs its own id."
                 raise conflict(sentence, "request") from None
             return made, codes
-        self.books[id] = book
+        self.books.setdefault(id, book)
         return id, codes
 
     def _codes(
@@ -383,6 +385,9 @@ class Controller:
             token = access.derived(access.AGENT, code, "agent", collaboration, request)
             known = await self.reading(self.store.token, access.hashed(token))
             if known is not None:
+                since = (await self.fresh(collaboration)).state.members[known[1]].since
+                if since + JOIN_AGAIN < clock():  # whoever finds an old link later must not become her
+                    raise forbidden("This invite was used; ask the operator for another.")
                 return known[1], token
         invite = await self.invited(collaboration, code)
         checked_name("name", new.name)
@@ -391,7 +396,7 @@ class Controller:
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
-            joined = moves.join(turn, new.name, shares, invite.id, request)
+            joined = moves.join(turn, new.name, shares, invite.id)
             tokens.append(NewToken(access.hashed(token), collaboration, joined.agent))
             return joined.agent
 
@@ -426,6 +431,8 @@ class Controller:
                 told = decode(row.body)
                 assert isinstance(told, Broadcast)
                 return Told(moves.not_open(agent, told, None, reward).version, row.head)
+            if book.state.closed is not None:
+                raise moves.closed() from None
             handed = await self.reading(self.store.row, book.id, pull) if there else None
             event = decode(handed.body) if handed else None
             moves.not_open(agent, None, event if isinstance(event, Claim | Commit) else None, reward)
@@ -450,10 +457,11 @@ class Controller:
         assert row is not None
         return Told(done.answer.version, row.head)
 
-    async def consent(self, book: Book, agent: str, shares: list[str]) -> None:
+    async def consent(self, book: Book, agent: str, shares: list[str], request: str | None = None) -> None:
         """Let an agent share other arms from now on."""
         arms = checked_arms("shares", shares, book.arms)
-        await self._put(book, lambda turn: moves.consent(turn, agent, arms))
+        checked_request(request)
+        await self._put(book, lambda turn: moves.consent(turn, agent, arms, request))
 
     async def leave(self, book: Book, agent: str) -> None:
         """Let an agent go."""

@@ -39,7 +39,6 @@ class Join(Event, frozen=True, kw_only=True, tag="join"):
     name: str
     shares: tuple[Arm, ...]
     invite: str
-    request: str | None = None
 
 
 class Claim(Event, frozen=True, kw_only=True, tag="claim"):
@@ -89,6 +88,7 @@ class Consent(Event, frozen=True, kw_only=True, tag="consent"):
 
     agent: str
     shares: tuple[Arm, ...]
+    request: str | None = None
 
 
 class Leave(Event, frozen=True, kw_only=True, tag="leave"):

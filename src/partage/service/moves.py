@@ -56,13 +56,13 @@ def create(now: int, **config: object) -> Create:
     return Create(seq=1, time=now, tie_seed=secrets.token_hex(16), **config)  # type: ignore[arg-type]
 
 
-def join(turn: Turn, name: str, shares: Sequence[int], invite: str, request: str | None) -> Join:
-    """Let an agent in, on an invite that was not used; the same request on the same invite is the same agent."""
+def join(turn: Turn, name: str, shares: Sequence[int], invite: str) -> Join:
+    """Let an agent in, on an invite that was not used."""
     state = _open(turn)
     if invite in state.invites:
         raise forbidden("This invite was used; ask the operator for another.")
     agent = f"a{len(state.members) + 1}"
-    return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(set(shares))), invite=invite, request=request)
+    return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(set(shares))), invite=invite)
 
 
 def lapse(turn: Turn) -> None:
@@ -193,13 +193,17 @@ def _seq(consent: tuple[int, str]) -> int:
     return consent[0]
 
 
-def consent(turn: Turn, agent: str, shares: Sequence[int]) -> None:
-    """Let the agent share these arms from now on."""
+def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> None:
+    """Let the agent share these arms from now on; the same request again changes nothing, whatever came between."""
     _open(turn)
     member = _present(turn, agent)
-    if member.shares != frozenset(shares):
+    if request is not None and request in member.answers:
+        if member.answers[request].arm >= 0:
+            raise conflict("This request was an ask before; every request needs an id of its own.", "request")
+        return
+    if request is not None or member.shares != frozenset(shares):
         lapse(turn)
-        turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))))
+        turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request)
 
 
 def leave(turn: Turn, agent: str) -> None:
@@ -230,8 +234,13 @@ def close(turn: Turn, settled: Settled) -> Close:
 def _open(turn: Turn) -> State:
     """Return the state of a collaboration that is not closed."""
     if turn.state.closed is not None:
-        raise conflict("This collaboration is closed; its board, settlement and ledger can still be read.")
+        raise closed()
     return turn.state
+
+
+def closed() -> Refused:
+    """Return the refusal of whatever would change a closed collaboration."""
+    return conflict("This collaboration is closed; its board, settlement and ledger can still be read.")
 
 
 def _present(turn: Turn, agent: str) -> Member:

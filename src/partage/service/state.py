@@ -73,6 +73,7 @@ class Member(Struct):
     name: str
     shares: frozenset[int]
     joined: int
+    since: int
     consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, the first with her coming
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
@@ -194,7 +195,7 @@ class State:
     # one method an event
 
     def _join(self, event: Join) -> None:
-        self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, [])
+        self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
         self.invites[event.invite] = event.agent
         self._set_shares(self.members[event.agent], event.shares)
 
@@ -238,6 +239,7 @@ class State:
 
     def _consent(self, event: Consent) -> None:
         self._set_shares(self.members[event.agent], event.shares)
+        self._remember(self.members[event.agent], event.request, Answered(event.seq, -1, False, self.version))
 
     def _leave(self, event: Leave) -> None:
         self._set_shares(self.members[event.agent], ())

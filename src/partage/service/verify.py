@@ -419,9 +419,8 @@ def _create_again(_turn: Turn, _event: Create) -> NoReturn:
 
 def _join(turn: Turn, event: Join) -> None:
     checked_name("name", event.name)
-    checked_request(event.request)
     _check_arms(turn.state, event.shares)
-    moves.join(turn, event.name, event.shares, event.invite, event.request)
+    moves.join(turn, event.name, event.shares, event.invite)
 
 
 def _claim(turn: Turn, event: Claim) -> None:
@@ -453,8 +452,9 @@ def _lapse(turn: Turn, event: Lapse) -> None:
 
 
 def _consent(turn: Turn, event: Consent) -> None:
+    checked_request(event.request)
     _check_arms(turn.state, event.shares)
-    moves.consent(turn, event.agent, event.shares)
+    moves.consent(turn, event.agent, event.shares, event.request)
 
 
 def _leave(turn: Turn, event: Leave) -> None:

@@ -4,6 +4,7 @@ Checks say what is allowed and never repeat what was sent.
 """
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -68,10 +69,11 @@ class Ask(Body, frozen=True, kw_only=True):
 
 
 class Tell(Body, frozen=True, kw_only=True):
-    """The reward of a claim."""
+    """The reward of a claim. The pull itself makes it safe to repeat; a `request` is taken and not needed."""
 
     pull: int
     reward: float
+    request: str | None = None
 
 
 class CommitRun(Body, frozen=True, kw_only=True):
@@ -93,6 +95,7 @@ class Consent(Body, frozen=True, kw_only=True):
     """The arms to share from now on."""
 
     shares: list[str]
+    request: str | None = None
 
 
 class Error(Struct, omit_defaults=True):
@@ -230,16 +233,18 @@ class SettlementView(Struct):
     fee: float
 
 
+_NAME = f"a text of 1 to {LONGEST_NAME} characters, not all of them spaces and none a control character"
+
 # What a field must be, for sentences.
 _ALLOWED = {
-    "name": f"a text of 1 to {LONGEST_NAME} characters",
+    "name": _NAME,
     "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters",
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
     "balance": 'a number of at least 1, or "inf"',
     "rule": "one of " + ", ".join(LIVE_RULES),
     "settlement": "one of " + ", ".join(SETTLEMENTS),
     "fee": "a number from 0 to 100, a part of all compensations",
-    "value": "a number above 0, the money per unit of reward",
+    "value": f"a number above 0, at most {MOST_VALUE:,.0f}, the money per unit of reward",
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": "a number above 0, at most 8,760",
@@ -253,13 +258,14 @@ _ALLOWED = {
     "arm": "the name of an arm of this collaboration",
     "pulls": "a whole number of at least 1",
     "shares[]": "the name of an arm",
-    "arms[]": f"a text of 1 to {LONGEST_NAME} characters",
+    "arms[]": _NAME,
 }
 
 
 def not_allowed(field: str) -> Refused:
     """Return the refusal of a field that is not what it must be."""
-    name = field.rsplit(".", 1)[-1].split("[")[0]
+    name = re.sub(r"\[\d*\]$", "[]", field.rsplit(".", 1)[-1])
+    name = name if name in _ALLOWED else name.split("[")[0]
     return invalid(field, f"The field {field} must be {_ALLOWED.get(name, 'something else')}.")
 
 
