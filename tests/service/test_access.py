@@ -115,6 +115,16 @@ def test_other_headers(server: Server, header: str) -> None:
     assert TOKEN not in answer.text
 
 
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"shares": 1}'])
+def test_who_shows_nothing_is_told_so_before_her_body_is_read(server: Server, body: bytes) -> None:
+    nobody = Speaker(server.url, None, Host(server.url).collaboration)
+    for method, path in [(method, path) for _, method, path, sent in CALLS if sent is not None]:
+        answer = nobody.call(method, path, content=body)
+        assert answer.status_code == 401, (method, path)
+        assert answer.headers["www-authenticate"] == "Bearer"
+        sentence_of(answer)
+
+
 def test_a_token_in_the_address_opens_nothing(server: Server) -> None:
     nobody = Speaker(server.url, None)
     for name in ("token", "access_token", "authorization", "bearer"):

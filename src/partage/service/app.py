@@ -5,6 +5,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,9 +13,19 @@ from litestar import Litestar, MediaType, Request, Response, Router, delete, get
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State as AppState
 from litestar.exceptions import HTTPException, ValidationException
-from litestar.openapi import OpenAPIConfig
+from litestar.openapi import OpenAPIConfig, ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin, YamlRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
+from litestar.openapi.spec import (
+    Components,
+    OpenAPIHeader,
+    OpenAPIResponse,
+    OpenAPIType,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+    SecurityScheme,
+)
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -122,6 +133,17 @@ def readers_only(app: ASGIApp) -> ASGIApp:
     return _only(access.needs_reader, app)
 
 
+def bearers_only(app: ASGIApp) -> ASGIApp:
+    """Refuse whoever shows nothing; whether it is an invite that may be used, joining tells."""
+
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+        if bearer(ASGIConnection(scope)) is None:
+            raise Refused(401, "Joining needs an invite: send the header Authorization: Bearer INVITE.")
+        await app(scope, receive, send)
+
+    return asgi
+
+
 def _only(check: Callable[[Who, str], object], app: ASGIApp) -> ASGIApp:
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         who = await identify(ASGIConnection(scope))
@@ -139,10 +161,83 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     return controller, controller.books.get(id) or await controller.book(id), agent
 
 
+# what /schema says of a call, where the framework cannot know it
+
+ERRORS = {
+    400: "The body is not JSON, or no object.",
+    401: "No token, or one that is not known.",
+    403: "Not this token's to do.",
+    404: "It is not there.",
+    409: "Not now.",
+    413: "The body is too large.",
+    422: "A field is missing, unknown or out of range.",
+    503: "The database does not answer, or the controller is very busy: try again.",
+}
+READS = (401, 403, 404, 503)
+WRITES = (400, 401, 403, 409, 413, 422, 503)
+
+
+@dataclass
+class Call(Operation):
+    """A call. The framework takes any that has an id in its address for one that may be 400."""
+
+    def __post_init__(self) -> None:
+        if self.request_body is None and self.responses is not None:
+            self.responses.pop("400", None)
+
+
+@dataclass
+class BareCall(Call):
+    """A call that may be made without a body."""
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.request_body, RequestBody)
+        self.request_body.required = False
+
+
+@dataclass
+class TaggedCall(Call):
+    """A call whose answer has an ETag."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = Schema(type=OpenAPIType.STRING)
+        for status in ("200", "304"):
+            answer = (self.responses or {})[status]
+            assert isinstance(answer, OpenAPIResponse)
+            answer.headers = {"ETag": OpenAPIHeader(schema=text, description="It covers every change.")}
+        known = Parameter(
+            name="If-None-Match", param_in="header", schema=text, description="An ETag: 304 if it holds."
+        )
+        self.parameters = [*(self.parameters or ()), known]
+
+
+def described(
+    *errors: int,
+    kind: type[Operation] = Call,
+    bearer: str | None = "token",
+    answers: dict[int, ResponseSpec] | None = None,
+) -> dict[str, Any]:
+    """Return what /schema says of a call: how it may be refused, what it needs, and answers of no type of ours."""
+    found = {status: ResponseSpec(wire.Error, False, ERRORS[status]) for status in sorted(errors)}
+    security: list[dict[str, list[str]]] = [] if bearer is None else [{bearer: []}]
+    return {"operation_class": kind, "responses": {**(answers or {}), **found}, "security": security}
+
+
+def answer_of(data: Any, description: str, media_type: str = "application/json") -> ResponseSpec:
+    """Return how an answer is described."""
+    return ResponseSpec(data, False, description, media_type)
+
+
 # the operator's calls
 
 
-@post("/collaborations", middleware=[operator_only], summary="Create a collaboration")
+@post(
+    "/collaborations",
+    middleware=[operator_only],
+    summary="Create a collaboration",
+    **described(*WRITES),
+)
 async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> wire.Created:
     """Create a collaboration, with invites for its first agents."""
     id, codes = await controller_of(request).create(secret_of(request), data)
@@ -150,25 +245,45 @@ async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> 
     return wire.Created(id, codes)
 
 
-@get("/collaborations", middleware=[operator_only], summary="List the collaborations")
+@get(
+    "/collaborations",
+    middleware=[operator_only],
+    summary="List the collaborations",
+    **described(401, 403, 503),
+)
 async def collaborations(request: AnyRequest) -> list[wire.CollaborationView]:
     """Return all collaborations, the oldest first."""
     return [collaboration_view(book.state) for book in await controller_of(request).collaborations()]
 
 
-@get("/collaborations/{id:str}", middleware=[readers_only], summary="The configuration and the tie order")
+@get(
+    "/collaborations/{id:str}",
+    middleware=[readers_only],
+    summary="The configuration and the tie order",
+    **described(*READS),
+)
 async def collaboration(request: AnyRequest, id: FromPath[str]) -> wire.CollaborationView:
     """Return a collaboration's configuration."""
     return collaboration_view((await controller_of(request).fresh(id)).state)
 
 
-@get("/collaborations/{id:str}/agents", middleware=[operator_only], summary="List the agents")
+@get(
+    "/collaborations/{id:str}/agents",
+    middleware=[operator_only],
+    summary="List the agents",
+    **described(*READS),
+)
 async def agents(request: AnyRequest, id: FromPath[str]) -> list[wire.AgentView]:
     """Return the agents in order of joining."""
     return agent_views((await controller_of(request).fresh(id)).state)
 
 
-@post("/collaborations/{id:str}/invites", middleware=[operator_only], summary="Make more invites")
+@post(
+    "/collaborations/{id:str}/invites",
+    middleware=[operator_only],
+    summary="Make more invites",
+    **described(*WRITES, 404, kind=BareCall),
+)
 async def invite(
     request: AnyRequest,
     id: FromPath[str],
@@ -178,7 +293,12 @@ async def invite(
     return wire.Created(id, await controller_of(request).invite(secret_of(request), id, data))
 
 
-@get("/collaborations/{id:str}/invites", middleware=[operator_only], summary="List the invites that may be used")
+@get(
+    "/collaborations/{id:str}/invites",
+    middleware=[operator_only],
+    summary="List the invites that may be used",
+    **described(*READS),
+)
 async def invites(request: AnyRequest, id: FromPath[str]) -> list[wire.InviteView]:
     """Return the invites that nobody used and that have not expired; their codes are not kept."""
     controller = controller_of(request)
@@ -186,13 +306,24 @@ async def invites(request: AnyRequest, id: FromPath[str]) -> list[wire.InviteVie
     return [wire.InviteView(invite.id, invite.created, invite.expires) for invite in found]
 
 
-@delete("/collaborations/{id:str}/invites/{invite_id:str}", middleware=[operator_only], summary="Revoke an invite")
+@delete(
+    "/collaborations/{id:str}/invites/{invite_id:str}",
+    middleware=[operator_only],
+    summary="Revoke an invite",
+    **described(*READS),
+)
 async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str]) -> None:
     """Let an invite not be used any more."""
     await controller_of(request).revoke(id, invite_id)
 
 
-@post("/collaborations/{id:str}/close", middleware=[operator_only], status_code=200, summary="Close and settle")
+@post(
+    "/collaborations/{id:str}/close",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Close and settle",
+    **described(*READS),
+)
 async def close(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
     """Close a collaboration and return its settlement; again, the same."""
     view = await controller_of(request).close(id)
@@ -203,18 +334,38 @@ async def close(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
 # what both may read
 
 
-@get("/collaborations/{id:str}/board", middleware=[readers_only], summary="The board")
+@get(
+    "/collaborations/{id:str}/board",
+    middleware=[readers_only],
+    summary="The board",
+    **described(
+        *READS,
+        kind=TaggedCall,
+        answers={
+            200: answer_of(wire.BoardView, "The board."),
+            304: answer_of(None, "The board is as If-None-Match says."),
+        },
+    ),
+)
 async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the board, with an ETag that covers every change."""
     body, etag = (await controller_of(request).fresh(id)).board()
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     known = request.headers.get("if-none-match", "").split(",")  # a proxy that packs answers marks its own with W/
-    if etag in (one.strip().removeprefix("W/") for one in known):
+    if not {etag, "*"}.isdisjoint(one.strip().removeprefix("W/") for one in known):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, media_type=MediaType.JSON, headers=headers)
 
 
-@get("/collaborations/{id:str}/events", middleware=[readers_only], summary="The board, live (server-sent events)")
+@get(
+    "/collaborations/{id:str}/events",
+    middleware=[readers_only],
+    summary="The board, live (server-sent events)",
+    **described(
+        *READS,
+        answers={200: answer_of(str, "Events named board, each with the board as its data.", "text/event-stream")},
+    ),
+)
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the board now and after each change, coalesced."""
     controller = controller_of(request)
@@ -235,7 +386,12 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     return Stream(boards(), media_type="text/event-stream", headers=headers)
 
 
-@get("/collaborations/{id:str}/settlement", middleware=[readers_only], summary="The settlement")
+@get(
+    "/collaborations/{id:str}/settlement",
+    middleware=[readers_only],
+    summary="The settlement",
+    **described(*READS),
+)
 async def settlement(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
     """Return the settlement, before the close as if it closed now: to an agent her own row and the totals."""
     view = await controller_of(request).settlement(id)
@@ -243,7 +399,12 @@ async def settlement(request: AnyRequest, id: FromPath[str]) -> wire.SettlementV
     return view if agent is None else own_view(view, agent)
 
 
-@get("/collaborations/{id:str}/ledger", middleware=[readers_only], summary="The ledger (NDJSON)")
+@get(
+    "/collaborations/{id:str}/ledger",
+    middleware=[readers_only],
+    summary="The ledger (NDJSON)",
+    **described(*READS, answers={200: answer_of(str, "A line of JSON an event.", "application/x-ndjson")}),
+)
 async def ledger(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Return the ledger, a line an event: to an agent with the commit pulls of others as salted hashes."""
     lines = await controller_of(request).ledger(id, who_of(request).agent)
@@ -253,18 +414,35 @@ async def ledger(request: AnyRequest, id: FromPath[str]) -> Stream:
 # the agents' calls
 
 
-@post("/collaborations/{id:str}/agents", summary="Join, with an invite as the bearer")
+@post(
+    "/collaborations/{id:str}/agents",
+    middleware=[bearers_only],
+    summary="Join, with an invite as the bearer",
+    **described(*WRITES, bearer="invite"),
+)
 async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.NewAgent]) -> wire.Joined:
     """Join a collaboration with the arms to share; the token is shown this once."""
     code = bearer(request)
-    if code is None:
-        raise Refused(401, "Joining needs an invite: send the header Authorization: Bearer INVITE.")
+    assert code is not None
     agent, token = await controller_of(request).join(id, code, data)
     log.info("agent joined", extra={"collaboration": id, "agent": agent})
     return wire.Joined(agent, token)
 
 
-@post("/collaborations/{id:str}/ask", middleware=[member_only], status_code=200, summary="What to pull next")
+@post(
+    "/collaborations/{id:str}/ask",
+    middleware=[member_only],
+    status_code=200,
+    summary="What to pull next",
+    **described(
+        *WRITES,
+        kind=BareCall,
+        answers={
+            200: answer_of(wire.Pull, "The pull to make."),
+            204: answer_of(None, "With explore_only: there is nothing to explore."),
+        },
+    ),
+)
 async def ask(
     request: AnyRequest,
     id: FromPath[str],
@@ -276,21 +454,38 @@ async def ask(
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
-@post("/collaborations/{id:str}/tell", middleware=[member_only], status_code=200, summary="Report a claim's reward")
+@post(
+    "/collaborations/{id:str}/tell",
+    middleware=[member_only],
+    status_code=200,
+    summary="Report a claim's reward",
+    **described(*WRITES, 404),
+)
 async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Tell]) -> wire.Told:
     """Broadcast the reward of a claim. It is on disk when this is answered."""
     controller, book, agent = await own_book(request, id)
     return await controller.tell(book, agent, data.pull, data.reward)
 
 
-@post("/collaborations/{id:str}/commits", middleware=[member_only], status_code=200, summary="Report commit pulls")
+@post(
+    "/collaborations/{id:str}/commits",
+    middleware=[member_only],
+    status_code=200,
+    summary="Report commit pulls",
+    **described(*WRITES),
+)
 async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Commits]) -> wire.Told:
     """Count commit pulls that the client decided by itself."""
     controller, book, agent = await own_book(request, id)
     return await controller.commits(book, agent, data)
 
 
-@get("/collaborations/{id:str}/agents/me", middleware=[member_only], summary="Yourself")
+@get(
+    "/collaborations/{id:str}/agents/me",
+    middleware=[member_only],
+    summary="Yourself",
+    **described(401, 403, 503),
+)
 async def me(request: AnyRequest, id: FromPath[str]) -> wire.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
@@ -298,15 +493,25 @@ async def me(request: AnyRequest, id: FromPath[str]) -> wire.AgentView:
     return next(view for view in views if view.agent == agent)
 
 
-@patch("/collaborations/{id:str}/agents/me", middleware=[member_only], summary="Change what you share")
+@patch(
+    "/collaborations/{id:str}/agents/me",
+    middleware=[member_only],
+    summary="Change what you share",
+    **described(*WRITES),
+)
 async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Consent]) -> wire.AgentView:
     """Share these arms and no others from now on; claims on arms that are withdrawn are cancelled."""
     controller, book, agent = await own_book(request, id)
-    await controller.consent(book, agent, data.shares)
+    await controller.consent(book, agent, data.shares, data.request)
     return next(view for view in agent_views(book.state) if view.agent == agent)
 
 
-@delete("/collaborations/{id:str}/agents/me", middleware=[member_only], summary="Leave")
+@delete(
+    "/collaborations/{id:str}/agents/me",
+    middleware=[member_only],
+    summary="Leave",
+    **described(401, 403, 409, 503),
+)
 async def leave(request: AnyRequest, id: FromPath[str]) -> None:
     """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
     controller, book, agent = await own_book(request, id)
@@ -317,13 +522,21 @@ async def leave(request: AnyRequest, id: FromPath[str]) -> None:
 # the operator's machinery
 
 
-@get("/health", summary="Whether this process answers")
+@get(
+    "/health",
+    summary="Whether this process answers",
+    **described(bearer=None),
+)
 async def health() -> dict[str, str]:
     """Say that the process is alive."""
     return {"status": "ok", "version": __version__}
 
 
-@get("/ready", summary="Whether the database answers too")
+@get(
+    "/ready",
+    summary="Whether the database answers too",
+    **described(503, bearer=None),
+)
 async def ready(request: AnyRequest) -> dict[str, str]:
     """Say that requests can be served."""
     controller = controller_of(request)
@@ -428,6 +641,10 @@ def create_app(controller: Controller) -> Litestar:
 
     calls: list[Any] = [create, collaborations, collaboration, agents, invite, invites, revoke, close]
     calls += [board, events, settlement, ledger, join, ask, tell, commits, me, consent, leave]
+    schemes = {
+        "token": SecurityScheme(type="http", scheme="bearer", description="The operator's token, or an agent's."),
+        "invite": SecurityScheme(type="http", scheme="bearer", description="The code of an invite."),
+    }
     return Litestar(
         [Router("/v1", route_handlers=calls), health, ready, metrics, *page_routes()],
         lifespan=[lifespan],
@@ -448,8 +665,7 @@ def create_app(controller: Controller) -> Litestar:
             description="The live controller: many parties learn together which option is best.",
             path="/schema",
             render_plugins=[JsonRenderPlugin(path=["/openapi.json", "/"]), YamlRenderPlugin()],
-            components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
-            security=[{"token": []}],
+            components=Components(security_schemes=dict(schemes)),
         ),
         logging_config=None,
     )
