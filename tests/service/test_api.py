@@ -525,4 +525,4 @@ def test_the_schema(url: str) -> None:
         ("/health", "get"),
         ("/ready", "get"),
     }
-    assert set(schema["components"]["schemas"]["Tell"]["properties"]) == {"pull", "reward"}
+    assert set(schema["components"]["schemas"]["Tell"]["properties"]) == {"pull", "reward", "request"}

@@ -46,7 +46,7 @@ def session(server: Server) -> Iterator[Callable[..., httpx.Client]]:
 
         def begun(token: str = TOKEN) -> httpx.Client:
             client = opened.enter_context(httpx.Client(base_url=server.url, timeout=30))
-            assert client.post("/login", data={"token": token}).status_code == 303
+            assert send_login(client, token).status_code == 303
             return client
 
         yield begun
@@ -73,6 +73,21 @@ def no_dialogs(request: pytest.FixtureRequest) -> None:
         errors = request.getfixturevalue("page_errors")
         page: Page = request.getfixturevalue("page")
         page.on("dialog", lambda dialog: errors.append(f"a dialog said {dialog.message}"))
+
+
+def login_of(text: str) -> str:
+    """What a page's form for logging in sends along."""
+    found = re.search(r'name="login" value="(\w{64})"', text)
+    assert found
+    return found[1]
+
+
+def send_login(
+    client: httpx.Client, token: str, headers: dict[str, str] | None = None, **fields: str
+) -> httpx.Response:
+    """Send the form of the first page."""
+    form = {"token": token, "login": login_of(client.get("/").text), **fields}
+    return client.post("/login", data=form, headers=headers)
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -265,7 +280,7 @@ def test_log_out_ends_the_session(server: Server, page: Page) -> None:
     kept = page.context.cookies()
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
-    assert page.context.cookies() == []
+    assert [cookie["name"] for cookie in page.context.cookies()] == ["partage_login"]  # of the page to log in
     page.context.add_cookies(kept)  # type: ignore[arg-type]
     page.goto(server.url)
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
@@ -284,7 +299,8 @@ def test_logging_in_leads_back_to_where_one_was(server: Server, api: httpx.Clien
         (TOKEN, "/me", "/"),
         (token, f"/c/{played.id}", "/me"),
     ]:
-        answer = httpx.post(f"{server.url}/login", data={"token": given, "next": next_page})
+        with httpx.Client(base_url=server.url) as client:
+            answer = send_login(client, given, next=next_page)
         assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
 
 
@@ -294,11 +310,17 @@ def test_logging_in_leads_back_to_where_one_was(server: Server, api: httpx.Clien
 @pytest.mark.parametrize(("scheme", "secure"), [(None, False), ("http", False), ("https", True)])
 def test_the_flags_of_the_cookie(server: Server, scheme: str | None, secure: bool) -> None:
     headers = {"X-Forwarded-Proto": scheme} if scheme else {}
-    flags = httpx.post(f"{server.url}/login", data={"token": TOKEN}, headers=headers).headers["set-cookie"].lower()
-    assert "httponly" in flags
-    assert "samesite=strict" in flags
-    assert "path=/" in flags
-    assert ("secure" in flags) == secure
+    before = httpx.get(server.url, headers=headers)
+    cookies = {"Cookie": f"partage_login={before.cookies['partage_login']}"}  # a secure one would not be sent here
+    form = {"token": TOKEN, "login": login_of(before.text)}
+    after = httpx.post(f"{server.url}/login", data=form, headers=headers | cookies)
+    for answer, name in ((before, "partage_login"), (after, "partage_session")):
+        flags = answer.headers["set-cookie"].lower()
+        assert flags.startswith(f"{name}=")
+        assert "httponly" in flags
+        assert "samesite=strict" in flags
+        assert "path=/" in flags
+        assert ("secure" in flags) == secure
 
 
 def test_every_page_has_its_headers(session: Callable[..., httpx.Client], server: Server, api: httpx.Client) -> None:
@@ -354,10 +376,26 @@ def test_a_form_from_elsewhere_is_refused(
         for given in ({}, {"csrf": "0" * 64}):
             assert client.post(path, data={"arm": "0", **given}).status_code == 403
         assert client.post(path, headers={"x-csrf-token": "é".encode()}).status_code == 403
-    foreign = {"Sec-Fetch-Site": "cross-site"}
-    assert httpx.post(f"{server.url}/login", data={"token": TOKEN}, headers=foreign).status_code == 403
+    with httpx.Client(base_url=server.url) as client:
+        assert send_login(client, TOKEN, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert not api.get(played.path).json()["closed"]
     assert api.get(f"{played.path}/agents").json()[0]["shares"] == ["a"]
+
+
+def test_logging_in_needs_the_form_of_this_browser(server: Server) -> None:
+    with httpx.Client(base_url=server.url) as one, httpx.Client(base_url=server.url) as other:
+        mine, hers = login_of(one.get("/").text), login_of(other.get("/").text)
+        assert mine != hers
+        assert mine == login_of(one.get("/").text)  # a second tab leaves the first as good as it was
+        for given in ({}, {"login": ""}, {"login": hers}, {"login": "é"}):
+            answer = one.post("/login", data={"token": TOKEN, **given})
+            assert answer.status_code == 403
+            assert "Log in here." in answer.text
+            assert "partage_session" not in answer.headers.get("set-cookie", "")
+        assert one.post("/login", data={"token": TOKEN, "login": login_of(answer.text)}).status_code == 303
+    for cookies in ({}, {"Cookie": "partage_login="}):
+        sent = httpx.post(f"{server.url}/login", data={"token": TOKEN, "login": mine}, headers=cookies)
+        assert sent.status_code == 403
 
 
 def test_a_token_of_another_session_does_not_do(session: Callable[..., httpx.Client]) -> None:

@@ -13,7 +13,7 @@ from litestar.datastructures import Cookie
 from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
-from partage.service import wire
+from partage.service import access, wire
 from partage.service.access import Who, needs_operator
 from partage.service.app import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only, refused
 from partage.service.book import Book, clock, expiring
@@ -23,6 +23,7 @@ from partage.service.pages.html import HEADERS, STATIC, page
 from partage.service.refusal import Refused, forbidden, missing
 
 YEAR = 365 * 24 * 3600
+LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before one logs in on it
 STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
 
@@ -72,10 +73,10 @@ def secure(request: AnyRequest) -> bool:
     return (request.headers.get("x-forwarded-proto") or request.url.scheme).split(",")[0].strip() == "https"
 
 
-def cookie(request: AnyRequest, session: str, seconds: int) -> Cookie:
-    """Return the session's cookie."""
+def cookie(request: AnyRequest, value: str, seconds: int, key: str = COOKIE) -> Cookie:
+    """Return the session's cookie, or another that is as closed."""
     flags: dict[str, Any] = {"httponly": True, "samesite": "strict", "secure": secure(request)}
-    return Cookie(key=COOKIE, value=session, max_age=seconds, path="/", **flags)
+    return Cookie(key=key, value=value, max_age=seconds, path="/", **flags)
 
 
 def safe_next(address: str) -> str:
@@ -86,6 +87,19 @@ def safe_next(address: str) -> str:
 # coming and going
 
 
+def login_token(secret: str) -> str:
+    """Return what a form for logging in must send along with its cookie, which no other site can know."""
+    return access.derived("", secret, "login")
+
+
+def login_page(request: AnyRequest, template: str = "login.html", status: int = 200, **given: Any) -> Response[str]:
+    """Return a page on which one can log in. Several that are open in one browser share its cookie."""
+    secret = request.cookies.get(LOGIN_COOKIE) or access.fresh("")
+    answer = page(template, status, csrf=None, login=login_token(secret), **given)
+    answer.set_cookie(cookie(request, secret, LOGIN_TIME, LOGIN_COOKIE))
+    return answer
+
+
 @post("/login", status_code=303)
 async def login(request: AnyRequest) -> Response[Any]:
     """Begin a session with a token, the operator's or an agent's."""
@@ -94,11 +108,15 @@ async def login(request: AnyRequest) -> Response[Any]:
         raise forbidden("Log in from this site's own page.")
     form = await fields(request)
     next_page = safe_next(form.get("next", "/"))
+    secret, given = request.cookies.get(LOGIN_COOKIE), form.get("login", "")
+    if not secret or not secrets.compare_digest(given.encode(), login_token(secret).encode()):
+        sentence = "This page was open for too long, or the browser keeps no cookies. Log in here."
+        return login_page(request, status=403, next=next_page, error=sentence)
     try:
         session, who = await controller_of(request).log_in(form.get("token", "").strip())
     except Refused:
         sentence = "This token is not known here. Check that you copied all of it."
-        return page("login.html", 401, csrf=None, next=next_page, error=sentence)
+        return login_page(request, status=401, next=next_page, error=sentence)
     if before := request.cookies.get(COOKIE):  # whoever this browser was before, it is not any more
         await controller_of(request).log_out(before)
     if not who.operator:
@@ -128,7 +146,7 @@ async def home(request: AnyRequest) -> Response[Any]:
     """Show the operator's collaborations; send a member to her page, and others to log in."""
     found = await maybe_seen(request)
     if found is None:
-        return page("login.html", csrf=None, next="/", error=None)
+        return login_page(request, next="/", error=None)
     session, who = found
     if not who.operator:
         return Redirect("/me", status_code=303)
@@ -298,7 +316,7 @@ def download(body: bytes, kind: str, name: str) -> Response[bytes]:
 async def join(request: AnyRequest) -> Response[Any]:
     """Show the page that an invite's link opens. Its script reads the code, which stands in the fragment."""
     found = await maybe_seen(request)
-    return page("join.html", csrf=None, known=found is not None)
+    return login_page(request, "join.html", known=found is not None)
 
 
 @post("/join", status_code=200)
@@ -392,7 +410,7 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
     if for_script:
         return refused(request, refusal)
     if refusal.status == 401:
-        return page("login.html", 401, csrf=None, next=safe_next(request.url.path), error=None)
+        return login_page(request, status=401, next=safe_next(request.url.path), error=None)
     return page("refused.html", refusal.status, csrf=None, sentence=refusal.sentence)
 
 

@@ -77,7 +77,8 @@ element("join-form").addEventListener("submit", async (event) => {
     const answer = await fetch(`/v1/collaborations/${encodeURIComponent(collaboration)}/agents`, { method: "POST", headers, body });
     const joined = await answer.json();
     if (!answer.ok) { refuse(joined.error); return; }
-    await fetch("/login", { method: "POST", body: new URLSearchParams({ token: joined.token }), redirect: "manual" });
+    const login = new URLSearchParams({ token: joined.token, login: element("join").dataset.login });
+    await fetch("/login", { method: "POST", body: login, redirect: "manual" });
     kept.forget();
     history.replaceState(null, "", "/join"); // the code is used up
     setText(element("joined-name"), element("join-name").textContent);
