@@ -9,7 +9,7 @@ import msgspec
 
 from partage.service import moves, wire
 from partage.service.book import agent_views, board_view, collaboration_view
-from partage.service.events import Run, Tell
+from partage.service.events import Claim, Run, Tell
 from partage.service.refusal import Refused
 from partage.service.state import State
 
@@ -27,6 +27,7 @@ class Fake:
         self.state = State(moves.create(self.milliseconds(), collaboration=ID, **wire.checked_config(asked)))
         self.requests: list[httpx.Request] = []
         self.told: dict[int, Tell] = {}
+        self.handed: dict[int, Claim] = {}
         self.fault: Callable[[httpx.Request], str | int | None] = lambda request: None
 
     @property
@@ -62,6 +63,10 @@ class Fake:
         answered = moves.ask(self.turn(), agent, None, True)
         assert answered is not None
         moves.tell(self.turn(), agent, answered.seq, reward)
+
+    def consent(self, agent: str, *shares: str) -> None:
+        """Let this agent share these arms from now on, as her page would."""
+        moves.consent(self.turn(), agent, [self.state.config.arms.index(name) for name in shares])
 
     def close(self) -> None:
         from partage.service.accounts import settlement_of
@@ -124,13 +129,16 @@ class Fake:
             answered = moves.ask(turn, agent, ask.request, ask.explore_only)
             if answered is None:
                 return httpx.Response(204)
+            if answered.seq not in self.handed:
+                self.handed[answered.seq] = Claim(seq=answered.seq, time=turn.now, agent=agent, arm=answered.arm)
             return wire.Pull(answered.seq, state.config.arms[answered.arm], answered.share, answered.version)
         if call == "POST tell":
             tell = msgspec.json.decode(request.content, type=wire.Tell)
             try:
                 told = self.told[tell.pull] = moves.tell(turn, agent, tell.pull, tell.reward)
             except moves.NotOpen:
-                told = moves.not_open(agent, self.told.get(tell.pull), None, tell.reward)
+                row = self.handed.get(tell.pull)
+                told = moves.not_open(agent, self.told.get(tell.pull), row, tell.reward)
             return wire.Told(told.version, f"head-{told.seq}")
         if call == "POST commits":
             sent = msgspec.json.decode(request.content, type=wire.Commits)

@@ -228,6 +228,54 @@ def test_a_sharer_of_an_active_arm_does_not_run_ahead_of_the_board() -> None:
         assert len(fake.names("GET board")) - reads <= 21
 
 
+@pytest.mark.parametrize("hidden", [0, 2])
+def test_who_shares_the_only_shared_arm_waits_for_those_who_come(hidden: int) -> None:
+    """Arms that nobody shares yet may be shared at any time; pulls of those use her horizon too."""
+    fake = Fake(["a", "b", *"xy"[:hidden]], horizon=2000)
+    with joined(fake, "a") as agent:
+        began, reads = fake.now, len(fake.names("GET board"))
+        played = agent.play(lambda arm: 0.5, 200)
+        assert (played.explore, played.commit + played.hidden) == (0, 200)
+        assert played.hidden > 0
+        assert 18 <= fake.now - began <= 21
+        assert len(fake.names("GET board")) - reads <= 22
+        other = fake.join("b")
+        fake.broadcast(other, 0.5)
+        began = fake.now
+        assert agent.play(lambda arm: 0.5, 11).explore == 2
+        assert fake.now - began <= 1
+
+
+def test_who_shares_an_active_arm_waits_for_one_that_lost_its_last_sharer() -> None:
+    fake = Fake(["a", "b"], horizon=2000)
+    fake.consent(fake.join("b"))
+    with joined(fake, "a") as agent:
+        began = fake.now
+        agent.play(lambda arm: 0.5, 100)
+        assert 8 <= fake.now - began <= 11
+
+
+def test_more_pulls_on_one_board_are_made_where_that_is_asked_for() -> None:
+    fake = Fake(["a", "b"], horizon=2000)
+    with joined(fake, "a", max_pulls_per_board=1000) as agent:
+        began = fake.now
+        assert sum(agent.play(lambda arm: 0.5, 2000).pulls.values()) == 2000
+        assert fake.now - began <= 2
+
+
+@pytest.mark.parametrize("arms", [["a"], ["a", "b"]])
+def test_who_shares_the_last_arm_that_is_left_does_not_wait(arms: list[str]) -> None:
+    fake = Fake(arms, horizon=2000)
+    if len(arms) > 1:
+        finished(fake)
+    with joined(fake, "a") as agent:
+        began = fake.now
+        played = agent.play(lambda arm: 0.5, 2000)
+    assert played.pulls == {"a": 2000}
+    assert fake.now == began
+    assert fake.state.members[agent.id].commit == {0: 2000}
+
+
 def test_a_new_board_ends_the_wait() -> None:
     fake = Fake(["a", "b"], horizon=100_000)
     other = fake.join("b")
@@ -575,6 +623,33 @@ def test_an_agent_from_a_token_knows_what_she_shares_and_how_far_she_is() -> Non
     assert fake.state.members[agent.id].used == 50
 
 
+def test_a_claim_is_counted_once_however_often_it_comes(tmp_path: Path) -> None:
+    fake, state = Fake(["a", "b"], horizon=50), tmp_path / "s.json"
+    agent = joined(fake, "a", "b", state=state)
+    claim = agent.ask()
+    for _ in range(5):
+        agent.close()
+        agent = resumed(fake, state)
+        assert agent.ask() == claim
+        assert agent._logic.kept.used == fake.state.members[agent.id].used == 1
+    agent.tell(claim, 0.5)
+    assert sum(agent.play(lambda arm: 0.5, 100).pulls.values()) == 49
+    assert agent._logic.kept.used == fake.state.members[agent.id].used == 50
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_an_agent_from_a_token_counts_an_open_claim_once(opened: bool) -> None:
+    fake = Fake(["a", "b"], horizon=50)
+    agent = joined(fake, "a", "b")
+    if opened:
+        agent.ask()
+    with on(fake)(URL, ID, f"secret-{agent.id}", transport=fake.transport, listen=False) as again:
+        pull = again.ask()
+        assert again._logic.kept.used == fake.state.members[agent.id].used == 1
+        again.tell(pull, 0.5)
+        assert sum(again.play(lambda arm: 0.5, 100).pulls.values()) == 49
+
+
 # --- ends, and consent --------------------------------------------------------------------------------------
 
 
@@ -629,8 +704,8 @@ def test_consent_can_change_and_cancels_a_claim_on_a_withdrawn_arm() -> None:
     assert claim.arm == "a"
     agent.share(["b"])
     assert fake.state.members[agent.id].shares == {1}
-    with pytest.raises(Refused, match="There is no such pull"):
-        agent.tell(claim, 0.5)
+    agent.tell(claim, 0.5)  # which is not taken
+    assert fake.state.version == 0
     fake.join("a")
     fake.sleep(1)
     pull = agent.ask()
@@ -639,6 +714,136 @@ def test_consent_can_change_and_cancels_a_claim_on_a_withdrawn_arm() -> None:
     with pytest.raises(Refused, match="names an arm that is not"):
         agent.share(["z"])
     assert agent.ask().version == 1
+
+
+def test_consent_that_is_given_elsewhere_is_noticed() -> None:
+    fake = Fake(["a", "b"], horizon=1000)
+    other = fake.join("a", "b")
+    with joined(fake) as agent:
+        agent.play(lambda arm: 0.5, 20)
+        fake.consent(agent.id, "a", "b")
+        fake.broadcast(other, 0.5)
+        fake.sleep(1)
+        played = agent.play(lambda arm: 0.5, 400)
+        assert agent.shares == ["a", "b"]
+    assert played.explore > 100
+    assert agent.unpaid == 0
+
+
+def test_before_she_knows_her_consent_again_she_hardly_pulls() -> None:
+    """Two changes within a second: the second is looked at when the second is over."""
+    fake = Fake(["a", "b"], horizon=100_000)
+    finished(fake)
+    agent = joined(fake)
+    agent.ask()
+    began = fake.now
+    for shares, pulls in [("b", 1), ("a", 100)]:
+        fake.consent(agent.id, shares)
+        agent._logic.hear(msgspec.json.encode(board_view(fake.state)).decode())
+        for _ in range(pulls):
+            agent.ask()
+        assert agent.shares == [shares]
+    assert fake.now - began == pytest.approx(1)
+    assert len(fake.names("GET agents/me")) == 3
+
+
+def test_consent_that_is_withdrawn_elsewhere_is_noticed() -> None:
+    fake = Fake(["a", "b"], horizon=1000)
+    fake.join("a", "b")
+    with joined(fake, "a", "b") as agent:
+        assert agent.play(lambda arm: 0.5, 20).explore == 20
+        fake.consent(agent.id)
+        fake.sleep(1)
+        asked = len(fake.names("POST ask"))
+        assert agent.play(lambda arm: 0.5, 300).commit == 300
+        assert len(fake.names("POST ask")) == asked
+        assert agent.shares == []
+    assert fake.state.members[agent.id].used == 320
+    assert agent.unpaid == 0
+
+
+@pytest.mark.parametrize("given", [[], ["a", "b"]])
+def test_a_change_that_the_board_does_not_show_is_noticed_by_what_is_refused(given: list[str]) -> None:
+    """Somebody else did the opposite at the same time, so that as many share each arm as before."""
+    fake = Fake(["a", "b"], horizon=1000)
+    other = fake.join("a", "b") if not given else fake.join()
+    third = fake.join("a", "b")
+    with joined(fake, *given) as agent:
+        agent.play(lambda arm: 0.5, 3)
+        fake.consent(agent.id, *([] if given else ["a", "b"]))
+        fake.consent(other, *given)
+        fake.broadcast(third, 0.5)
+        for _ in range(60):
+            fake.sleep(0.5)
+            agent.tell(agent.ask(), 0.5)
+        assert agent.shares == ([] if given else ["a", "b"])
+        assert agent._logic._shares == fake.state.members[agent.id].shares
+        unpaid = agent.unpaid
+        agent.play(lambda arm: 0.5, 100)
+    assert unpaid == agent.unpaid
+    assert unpaid <= 30  # those of one report, 15 seconds long
+
+
+def test_her_consent_is_read_as_often_as_somebodys_changes_and_not_more_than_once_a_second() -> None:
+    fake = Fake(["a", "b"], horizon=100_000)
+    finished(fake)
+    with joined(fake) as agent:
+        agent.play(lambda arm: 0.5, 1000)
+        assert len(fake.names("GET agents/me")) == 1
+        for _ in range(50):
+            fake.join("a")
+            fake.sleep(0.1)
+            agent._logic.hear(msgspec.json.encode(board_view(fake.state)).decode())
+            agent.ask()
+        assert 4 <= len(fake.names("GET agents/me")) <= 7
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_claim_on_an_arm_that_is_withdrawn_elsewhere_does_not_end_the_loop(
+    again: bool, crash: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake, state = Fake(["a", "b"], horizon=100), tmp_path / "s.json"
+    fake.join("b")
+    agent = joined(fake, "a", state=state)
+    claim = agent.ask()
+    assert claim.share
+    fake.consent(agent.id)
+    if again:
+        fake.consent(agent.id, "a")
+    if crash:
+        agent = resumed(fake, state)
+        claim = agent.ask()
+    agent.tell(claim, 0.123)
+    assert "You withdrew the arm of this pull" in caplog.text
+    pull = agent.ask()
+    assert (pull.share, pull.arm if again else None) == ((True, "a") if again else (False, None))
+    agent.tell(pull, 0.5)
+    agent.close()
+    assert fake.bodies().count(b"0.123") == 1
+    assert fake.state.version == again
+    assert agent._logic.kept.used == fake.state.members[agent.id].used == 2
+
+
+def test_a_claim_of_somebody_else_is_refused_in_words() -> None:
+    fake = Fake(["a", "b"])
+    others, mine = joined(fake, "a", invite="1"), joined(fake, "b", invite="2")
+    claim = others.ask()
+    with pytest.raises(Refused, match="handed to another agent"):
+        mine.tell(claim, 0.5)
+
+
+def test_who_left_elsewhere_is_told_so() -> None:
+    fake = Fake(["a", "b"])
+    fake.join("b")
+    agent = joined(fake, "a")
+    agent.tell(agent.ask(), 0.5)
+    agent.ask()
+    moves.leave(fake.turn(), agent.id)
+    fake.sleep(1)
+    with pytest.raises(Refused, match="You left"):
+        agent.ask()
+    agent.close()
 
 
 def test_who_left_cannot_ask() -> None:

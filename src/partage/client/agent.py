@@ -49,7 +49,8 @@ class Agent(Both):
         The state file; without one, a crash loses the claim that is open and what was not reported. It has the token,
         so only its owner may read it; and where there are arms that nobody shares, sums of private rewards.
     max_pulls_per_board
-        While arms she shares are still explored, she commits so often on one board (10), then waits for a fresh one.
+        While exploration of an arm she shares may still come, she pulls so often by herself on one board (10), then
+        waits for a fresh one, a second at most.
     patience
         Seconds to go on trying when the controller does not answer (60).
     listen

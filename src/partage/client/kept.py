@@ -37,6 +37,8 @@ class Kept(Struct, kw_only=True):
         Pulls of her horizon so far.
     asking
         The id of the next request for a claim. A claim whose answer was lost is found again by it.
+    claim
+        The number of the last claim that is counted in `used`.
     telling
         A claim's number and reward, until the controller has acknowledged it.
     runs, report
@@ -59,6 +61,7 @@ class Kept(Struct, kw_only=True):
     head: str = ""
     used: int = 0
     asking: str = msgspec.field(default_factory=new_request)
+    claim: int | None = None
     telling: tuple[int, float] | None = None
     runs: list[CommitRun] = msgspec.field(default_factory=list)
     report: Commits | None = None

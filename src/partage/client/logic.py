@@ -80,10 +80,14 @@ class Logic:
         # from the controller, once
         self._rule: LiveRule | None = None
         self._number: dict[str, int] = {}
-        self._shares: frozenset[int] = frozenset()
         self._own = Record.empty(0)
         self._horizon = 0
         self._every = LONGEST
+
+        # her consent, which may change elsewhere: on her page, by another program
+        self._shares: frozenset[int] = frozenset()
+        self._doubt = False  # whether something suggests that it did
+        self._sure_at = -math.inf  # when it was last read for that
 
         # the board, and what it means for her
         self._view: wire.BoardView | None = None
@@ -98,6 +102,7 @@ class Logic:
         # pulls
         self._claim: Pull | None = None
         self._unsure = True  # whether the controller may have handed out a claim that we do not know
+        self._left_then: int | None = None  # made from a token: the horizon left, with a claim that may be open
         self._owed: Pull | None = None  # a pull that was counted, and not handed out because a call failed
         self._pull: Pull | None = None  # what she pulls until something changes
         self._budget = self._left = 0  # how often at most, and how often still
@@ -159,7 +164,6 @@ class Logic:
             self.kept.asking = new_request()
         yield from self.save()
         yield from self._begin()
-        yield from self._read()
 
     def leave(self) -> Steps[None]:
         """Leave. What was broadcast stays."""
@@ -174,8 +178,10 @@ class Logic:
 
     def board(self) -> Steps[wire.BoardView]:
         """Return the board as it is now."""
-        yield from self._begin()
-        yield from self._read()
+        if self._rule is None:
+            yield from self._begin()  # which reads it
+        else:
+            yield from self._read()
         assert self._view is not None
         return self._view
 
@@ -196,9 +202,10 @@ class Logic:
             pull, self._owed = self._owed, None
             return pull
         while self._claim is None:
+            view = yield from self._look()
+            yield from self._reconsider()
             if self.kept.left:
                 raise Refused(409, "You left this collaboration; a new invite lets you join again.")
-            view = yield from self._look()
             if view.closed:
                 raise Closed
             if self.kept.used >= self._horizon:
@@ -279,20 +286,38 @@ class Logic:
         if self._rule is not None:
             return
         config = self._decoded((yield from self._send("GET", "")), wire.CollaborationView)
-        me = self._decoded((yield from self._send("GET", "/agents/me")), wire.AgentView)
+        yield from self._read()  # before her consent: one that changes after it was read shows in a later board
+        me = yield from self._me()
         kept = self.kept
         if not kept.agent:  # made from a token: the controller knows how far she is
-            kept.used = config.horizon - me.horizon_left
-        kept.agent, kept.name, kept.shares, kept.left = me.agent, me.name, me.shares, me.left
+            kept.used, self._left_then = config.horizon - me.horizon_left, me.horizon_left
         if not self._number:
             self._number = {name: arm for arm, name in enumerate(config.arms)}
             self._own = Record.empty(len(config.arms))
             for name, (pulls, rewards) in kept.own.items():
                 self._own.counts[self._number[name]], self._own.sums[self._number[name]] = pulls, rewards
-        self._shares = frozenset(self._number[name] for name in me.shares)
+        self._consents(me)
         self._horizon = config.horizon
         self._every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self._rule = live_rule(config.rule, config.balance)
+
+    def _me(self) -> Steps[wire.AgentView]:
+        return self._decoded((yield from self._send("GET", "/agents/me")), wire.AgentView)
+
+    def _consents(self, me: wire.AgentView) -> None:
+        """Take in who she is, and what she shares now."""
+        kept = self.kept
+        kept.agent, kept.name, kept.shares, kept.left = me.agent, me.name, me.shares, me.left
+        shares = frozenset(self._number[name] for name in me.shares)
+        if shares != self._shares:
+            self._shares, self._barren = shares, False
+        self._doubt = False
+
+    def _reconsider(self) -> Steps[None]:
+        """Read her consent again where it may have changed elsewhere, at most once a second."""
+        if self._doubt and self._clock() >= self._sure_at + REREAD:
+            self._consents((yield from self._me()))
+            self._sure_at = self._clock()
 
     def _ready(self) -> Steps[None]:
         """Count the pulls so far, and finish what an earlier call, or an earlier process, could not."""
@@ -319,6 +344,10 @@ class Logic:
         if known is not None and (view == known or (view.version < known.version and not view.closed)):
             return
         self._count()
+        if known is not None and any(
+            old.sharers != new.sharers for old, new in zip(known.arms, view.arms, strict=True)
+        ):
+            self._doubt = True  # somebody's consent changed: maybe hers
         self._view, self._board = view, board_of(view)
         self._on_board, self._barren = 0, False
         board = self._board
@@ -379,11 +408,18 @@ class Logic:
             yield from self._read()
         # Asking again on the very same board could go on for ever: she commits until something changes.
         self._barren = self._view is view
+        self._doubt |= self._barren
 
     def _limited(self) -> bool:
-        """Whether exploration of an arm she shares may come: then she must not run ahead of the board."""
-        standing = self._board.standing()
-        return len(standing) > 1 and any(arm in self._shares for arm in standing)
+        """Whether exploration of an arm she shares may come: then she must not run ahead of the board.
+
+        It may as long as another arm is not eliminated, though nobody share that one yet, or any more.
+        """
+        board = self._board
+        if self._doubt:
+            return True
+        left = sum(board.active[arm] or not board.public[arm] for arm in range(board.arms))
+        return left > 1 and any(board.active[arm] for arm in self._shares)
 
     # pulls
 
@@ -428,6 +464,8 @@ class Logic:
         elif self._saves and now >= self._saved_at + SAVE_EVERY:
             yield from self.save()
         self._due = min(self._stale_at(), self._reported_at + self._every)
+        if self._doubt:
+            self._due = min(self._due, self._sure_at + REREAD)
         if self._saves:
             self._due = min(self._due, self._saved_at + SAVE_EVERY)
 
@@ -450,11 +488,16 @@ class Logic:
                 self.kept.used = self._horizon
                 raise HorizonReached(self._horizon) from None
             raise
-        self._unsure = False
         if answer.status != 204:
             claim = self._decoded(answer, wire.Pull)
-            self.kept.used += 1
+            if claim.pull != self.kept.claim:  # else it was counted before: the same one comes until it is told
+                counts = 1
+                if self._left_then is not None:  # it may have been open, and counted, before we came
+                    counts = self._left_then - (yield from self._me()).horizon_left
+                self.kept.used += counts
+                self.kept.claim = claim.pull
             self._claim = Pull(claim.arm, True, False, claim.version, claim.pull)
+        self._unsure, self._left_then = False, None
 
     def _send_told(self) -> Steps[None]:
         """Send the reward that waits to be acknowledged."""
@@ -464,6 +507,12 @@ class Logic:
             answer = yield from self._send("POST", "/tell", wire.Tell(pull=pull, reward=reward))
         except Refused as refused:
             self.kept.telling = None
+            if refused.status == 403 and pull == self.kept.claim:
+                # The claim was hers, and is not any more: she withdrew its arm, here or elsewhere.
+                self._doubt = True
+                self._consents((yield from self._me()))
+                log.warning("A reward is not taken, and not sent again: %s", refused)
+                return
             if refused.status == 409:
                 yield from self._read()
                 if self._view is not None and self._view.closed:
@@ -499,7 +548,7 @@ class Logic:
         lost = report.runs[place : place + 1] or report.runs
         self.kept.runs = [run for run in report.runs if run not in lost] + self.kept.runs
         self.kept.unpaid += sum(run.pulls for run in lost)
-        self.heard = -math.inf  # something happened that we do not know: read the board again
+        self.heard, self._doubt = -math.inf, True  # something happened that we do not know: read again
         if not self._warned:
             self._warned = True
             log.warning("Commit pulls are not counted for the settlement (more may follow): %s", refused)
