@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -498,6 +499,27 @@ def test_health_readiness_and_metrics(url: str) -> None:
     assert 'partage_requests_total{path="/v1/collaborations",status="201"}' in answer.text
     assert host.collaboration not in answer.text  # neither ids nor tokens become labels
     assert TOKEN not in answer.text
+
+
+def test_the_log_says_once_what_happened_once(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/partage.db") as server:
+        host = Host(server.url, request="create")
+        again = operator(server.url).ok(
+            "POST", "", {"name": "Trial", "arms": ["a", "b"], "horizon": 100, "request": "create"}
+        )
+        assert again["id"] == host.collaboration
+        invited = Speaker(server.url, host.invite(), host.collaboration)
+        ann, same = (
+            invited.ok("POST", "/agents", {"name": "Ann", "shares": [], "request": "join"}) for _ in range(2)
+        )
+        assert ann == same
+        for _ in range(2):
+            Speaker(server.url, ann["token"], host.collaboration).ok("DELETE", "/agents/me")
+        for _ in range(2):
+            host.ok("POST", "/close")
+    said = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
+    told = [line["message"] for line in said if line.get("collaboration") == host.collaboration]
+    assert told == ["collaboration created", "agent joined", "agent left", "collaboration closed"]
 
 
 def test_the_schema(url: str) -> None:

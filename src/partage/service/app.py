@@ -240,8 +240,10 @@ def answer_of(data: Any, description: str, media_type: str = "application/json")
 )
 async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> wire.Created:
     """Create a collaboration, with invites for its first agents."""
-    id, codes = await controller_of(request).create(secret_of(request), data)
-    log.info("collaboration created", extra={"collaboration": id})
+    controller, began = controller_of(request), clock()
+    id, codes = await controller.create(secret_of(request), data)
+    if controller.books[id].state.config.time >= began:  # and not by an earlier request
+        log.info("collaboration created", extra={"collaboration": id})
     return wire.Created(id, codes)
 
 
@@ -326,8 +328,11 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
 )
 async def close(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
     """Close a collaboration and return its settlement; again, the same."""
-    view = await controller_of(request).close(id)
-    log.info("collaboration closed", extra={"collaboration": id})
+    controller = controller_of(request)
+    before = (await controller.fresh(id)).state.closed
+    view = await controller.close(id)
+    if before is None:
+        log.info("collaboration closed", extra={"collaboration": id})
     return view
 
 
@@ -424,8 +429,11 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.NewAg
     """Join a collaboration with the arms to share; the token is shown this once."""
     code = bearer(request)
     assert code is not None
-    agent, token = await controller_of(request).join(id, code, data)
-    log.info("agent joined", extra={"collaboration": id, "agent": agent})
+    controller, began = controller_of(request), clock()
+    agent, token = await controller.join(id, code, data)
+    member = controller.books[id].state.members.get(agent)
+    if member is None or member.since >= began:  # and not by an earlier request
+        log.info("agent joined", extra={"collaboration": id, "agent": agent})
     return wire.Joined(agent, token)
 
 
@@ -514,9 +522,13 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Co
 )
 async def leave(request: AnyRequest, id: FromPath[str]) -> None:
     """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
-    controller, book, agent = await own_book(request, id)
+    controller, agent = controller_of(request), who_of(request).agent
+    assert agent is not None
+    book = await controller.fresh(id)
+    before = book.state.members[agent].left
     await controller.leave(book, agent)
-    log.info("agent left", extra={"collaboration": id, "agent": agent})
+    if not before:
+        log.info("agent left", extra={"collaboration": id, "agent": agent})
 
 
 # the operator's machinery
