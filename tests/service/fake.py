@@ -147,7 +147,7 @@ class Fake:
             return wire.Told(answered.version, f"head-{answered.seq}")
         if call == "PATCH agents/me":
             consent = msgspec.json.decode(request.content, type=wire.Consent)
-            moves.consent(turn, agent, wire.checked_arms("shares", consent.shares, self._arms()))
+            moves.consent(turn, agent, wire.checked_arms("shares", consent.shares, self._arms()), consent.request)
             return next(view for view in agent_views(state) if view.agent == agent)
         if call == "DELETE agents/me":
             moves.leave(turn, agent)

@@ -716,6 +716,17 @@ def test_consent_can_change_and_cancels_a_claim_on_a_withdrawn_arm() -> None:
     assert agent.ask().version == 1
 
 
+def test_a_consent_that_comes_again_late_changes_nothing() -> None:
+    fake = Fake(["a", "b"])
+    agent = joined(fake, "a")
+    agent.share(["a", "b"])
+    sent = next(request for request in fake.requests if request.method == "PATCH")
+    agent.share([])
+    assert fake.handle(sent).status_code == 200  # what the network held back
+    assert fake.state.members[agent.id].shares == frozenset()
+    agent.close()
+
+
 def test_consent_that_is_given_elsewhere_is_noticed() -> None:
     fake = Fake(["a", "b"], horizon=1000)
     other = fake.join("a", "b")

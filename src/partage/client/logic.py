@@ -157,7 +157,9 @@ class Logic:
         yield from self._ready()
         yield from self._report()  # made under the consent that she had
         self._rule = None  # should the answer be lost, the controller is asked what she shares
-        answer = yield from self._send("PATCH", "/agents/me", wire.Consent(shares=names))
+        # With an id: a repetition that comes late, after she changed her mind again, changes nothing.
+        consent = wire.Consent(shares=names, request=new_request())
+        answer = yield from self._send("PATCH", "/agents/me", consent)
         self.kept.shares = self._decoded(answer, wire.AgentView).shares
         if self._claim is not None and self._claim.arm not in self.kept.shares:
             self._claim = None
