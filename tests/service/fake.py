@@ -8,10 +8,10 @@ import httpx
 import msgspec
 
 from partage.service import moves, wire
-from partage.service.book import agent_views, board_view, collaboration_view
 from partage.service.events import Claim, Run, Tell
 from partage.service.refusal import Refused
 from partage.service.state import State
+from partage.service.views import agent_views, board_view, collaboration_view
 
 URL = "http://controller"
 ID = "c1"

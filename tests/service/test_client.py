@@ -28,9 +28,9 @@ from partage.client.steps import Wait
 from partage.client.stream import BoardLines
 from partage.errors import InputError, PartageError
 from partage.service import moves, wire
-from partage.service.book import board_view
 from partage.service.state import live_rule
 from partage.service.verify import verify
+from partage.service.views import board_view
 
 PRIVATE = 0.7182818284  # a reward that must never be seen outside
 

@@ -17,7 +17,6 @@ from tests.service.sequences import START, Step, Table, configurations, created,
 from partage.errors import FileError
 from partage.service import verify as module
 from partage.service.accounts import settlement_of, settlement_view
-from partage.service.book import board_view
 from partage.service.events import (
     AnyEvent,
     Claim,
@@ -35,6 +34,7 @@ from partage.service.events import (
 from partage.service.ledger import GENESIS, line, next_head, row_hash, seal
 from partage.service.state import tie_order
 from partage.service.verify import verify
+from partage.service.views import board_view
 
 SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
 

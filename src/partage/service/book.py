@@ -7,22 +7,24 @@ processes wrote meanwhile; should it lose a race all the same, it reads the ledg
 """
 
 import asyncio
-import contextlib
 import hashlib
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from partage.board import radius
 from partage.service.events import AnyEvent, Create, decode
 from partage.service.ledger import GENESIS, seal
 from partage.service.moves import NotOpen, Turn
 from partage.service.refusal import Refused
 from partage.service.state import FORMAT, State
-from partage.service.store import Invite, Lost, NewToken, Row, Store
-from partage.service.wire import AgentView, ArmOnBoard, BoardView, CollaborationView, SettlementView
+from partage.service.store import Lost, NewToken, Row, Store
+from partage.service.views import board_view
+from partage.service.wire import SettlementView
+
+log = logging.getLogger("partage.service")
 
 SNAPSHOT_EVERY = 50_000  # events: some two seconds of replay at a restart
 ATTEMPTS = 20  # races lost before a request is refused
@@ -283,8 +285,10 @@ class Writer:
         for book in books:
             if book.state.seq - book.kept >= SNAPSHOT_EVERY:
                 book.kept = book.state.seq
-                with contextlib.suppress(Exception):  # a cache: the next one may do, and what it holds is on disk
+                try:
                     await self._wait(self.store.keep_snapshot, book.id, book.kept, FORMAT, book.state.dump())
+                except Exception as error:  # it is a cache, and what it holds is on disk: the next one may do
+                    log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
 
     async def _wait(self, work: Callable[..., Any], *given: Any) -> Any:
         """Do a piece of the database's work: in a thread where it may have to wait for others."""
@@ -311,83 +315,3 @@ def created(event: Create) -> tuple[Book, Row]:
     """Return the book of a new collaboration, and its first row."""
     row = seal(event, GENESIS)
     return Book(State(event), row.head), row
-
-
-def board_view(state: State) -> BoardView:
-    """Return the board as it goes over the wire."""
-    config, board = state.config, state.board
-    opened = set() if state.closed else set(state.rule.open_arms(board))
-    arms = []
-    for arm, name in enumerate(config.arms):
-        count = board.counts[arm]
-        arms.append(
-            ArmOnBoard(
-                name,
-                count,
-                board.record.sums[arm],
-                board.mean(arm) if count else None,
-                radius(board.horizon, count) if count else None,
-                board.active[arm],
-                board.public[arm],
-                state.sharers[arm],
-                board.claims[arm],
-                arm in opened,
-            )
-        )
-    leader = state.target() if state.version else None
-    return BoardView(
-        state.version,
-        state.closed is not None,
-        None if leader is None else config.arms[leader],
-        arms,
-        config.horizon,
-        config.rule,
-        config.balance,
-        [config.arms[arm] for arm in board.tie_order],
-        sum(not member.left for member in state.members.values()),
-    )
-
-
-def collaboration_view(state: State) -> CollaborationView:
-    """Return the configuration as it goes over the wire."""
-    config = state.config
-    return CollaborationView(
-        config.collaboration,
-        config.name,
-        list(config.arms),
-        config.horizon,
-        config.rule,
-        config.balance,
-        config.settlement,
-        config.fee,
-        config.value,
-        config.claim_seconds,
-        config.time,
-        config.tie_seed,
-        [config.arms[arm] for arm in state.board.tie_order],
-        len(state.members),
-        state.version,
-        state.closed is not None,
-    )
-
-
-def agent_views(state: State) -> list[AgentView]:
-    """Return the agents in order of joining."""
-    config = state.config
-    return [
-        AgentView(
-            member.id,
-            member.name,
-            [config.arms[arm] for arm in sorted(member.shares)],
-            sum(member.explore.values()),
-            sum(member.commit.values()),
-            member.left,
-            config.horizon - member.used,
-        )
-        for member in state.members.values()
-    ]
-
-
-def expiring(invites: list[Invite], state: State, now: int) -> list[Invite]:
-    """Return the invites that may still be used."""
-    return [i for i in invites if not i.revoked and i.expires > now and i.id not in state.invites]

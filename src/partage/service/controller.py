@@ -210,7 +210,7 @@ class Controller:
         id = "c" + secrets.token_hex(6)
         event = moves.create(clock(), collaboration=id, **config)
         book, row = await asyncio.to_thread(created, event)  # the tie order is compiled code, slow the first time
-        codes, invites = self._codes(secret, id if new.request is None else "", new.invites, new.request, WEEK, id)
+        codes, invites = self._codes(secret, "", new.invites, new.request, WEEK, id)
 
         def write() -> None:
             with self.store.begin({}) as writing:

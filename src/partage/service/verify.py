@@ -17,7 +17,6 @@ import msgspec
 from partage.errors import FileError
 from partage.service import moves
 from partage.service.accounts import settlement_of, settlement_view
-from partage.service.book import board_view
 from partage.service.events import (
     AnyEvent,
     Claim,
@@ -36,6 +35,7 @@ from partage.service.ledger import GENESIS, next_head, row_hash
 from partage.service.moves import NotOpen, Turn
 from partage.service.refusal import Refused
 from partage.service.state import State
+from partage.service.views import board_view
 from partage.service.wire import (
     BoardView,
     NewCollaboration,

@@ -15,12 +15,14 @@ from litestar.response import Redirect, Stream
 
 from partage.service import access, wire
 from partage.service.access import Who, needs_operator
-from partage.service.app import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only, refused
-from partage.service.book import Book, clock, expiring
+from partage.service.answers import refused
+from partage.service.book import Book, clock
 from partage.service.controller import SESSION_TIME, Controller
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
 from partage.service.refusal import Refused, forbidden, missing
+from partage.service.speaker import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only
+from partage.service.views import expiring
 
 YEAR = 365 * 24 * 3600
 LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before one logs in on it
