@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from partage.engine.tape import bernoulli_word
+from partage.engine.rewards import bernoulli_word
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from partage import BalancedETC, Game, Sharing, TwoUCB, bernoulli, play
-from partage.engine import tape
+from partage.engine import rewards as tape
 
 ARMS = bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
 

@@ -12,7 +12,7 @@ import time
 
 import httpx
 from litestar import post
-from tests.service.postgres import Cluster, binaries
+from tests.support.postgres import Cluster, binaries
 
 from partage.client import Agent, AsyncAgent
 from partage.service.serve import application

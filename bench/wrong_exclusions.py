@@ -18,11 +18,11 @@ from scipy import stats
 from partage import KLETC, BalancedGLR, Beta, Game, Sharing, bernoulli
 from partage.arms import BERNOULLI
 from partage.compiled import compiled
-from partage.engine import tape
-from partage.engine.decide import new_case, open_arms, revise
+from partage.engine import rewards as tape
+from partage.engine.decisions import new_case, open_arms, revise
+from partage.engine.rewards import TAPE, TIE_ORDER, bernoulli_sum, permutation, ranks, reward
 from partage.engine.tally import game_table
-from partage.engine.tape import TAPE, TIE_ORDER, bernoulli_sum, permutation, ranks, reward
-from partage.figures.chunk import rule_table
+from partage.simulate.chunk import rule_table
 
 _TAPE, _TIE_ORDER = TAPE, TIE_ORDER
 

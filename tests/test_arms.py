@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import integrate, stats
-from tests.strategies import arms, keys
+from tests.support.strategies import arms, keys
 
 from partage.arms import (
     Bernoulli,
@@ -19,7 +19,7 @@ from partage.arms import (
     bernoulli,
     reward_table,
 )
-from partage.engine import tape
+from partage.engine import rewards as tape
 
 KEY = tape.run_keys(2025, 0, 1)[0]
 UNLIKELY = 1e-4  # p-values below this mean a wrong distribution; seeds are fixed

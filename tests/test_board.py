@@ -3,7 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import board, boards, rewards
+from tests.support.strategies import board, boards, rewards
 
 from partage.board import Board, Record, radius
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.strategies import sharings
+from tests.support.strategies import sharings
 
 from partage import sharing as module
 from partage.errors import InputError

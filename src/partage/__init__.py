@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from partage.engine.reference import Rule
     from partage.engine.tally import Tally
     from partage.errors import FileError, InputError, PartageError, SettlementError
-    from partage.figures.chunk import play_run
-    from partage.figures.play import play
-    from partage.figures.result import Estimate, Result
     from partage.game import Game
     from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
     from partage.sharing import Sharing
+    from partage.simulate.chunk import play_run
+    from partage.simulate.play import play
+    from partage.simulate.result import Estimate, Result
 
 __version__ = "0.1.0"
 
@@ -89,9 +89,9 @@ _ROOMS = {
     "engine.reference": ("Rule",),
     "engine.tally": ("Tally",),
     "errors": ("FileError", "InputError", "PartageError", "SettlementError"),
-    "figures.chunk": ("play_run",),
-    "figures.play": ("play",),
-    "figures.result": ("Estimate", "Result"),
+    "simulate.chunk": ("play_run",),
+    "simulate.play": ("play",),
+    "simulate.result": ("Estimate", "Result"),
     "game": ("Game",),
     "rules": ("KLETC", "BalancedETC", "BalancedGLR", "FullSharing", "NoProtocol", "TwoUCB"),
     "sharing": ("Sharing",),

@@ -1,6 +1,6 @@
 """Arms: reward distributions on [0, 1] with exactly known means.
 
-Every kind of arm is a small frozen class with a `mean`. How a kind is drawn stands in `partage.engine.tape`.
+Every kind of arm is a small frozen class with a `mean`. How a kind is drawn stands in `partage.engine.rewards`.
 """
 
 import math
@@ -65,7 +65,7 @@ class Bernoulli:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.tape` draws from."""
+        """What `partage.engine.rewards` draws from."""
         return self.mean, 0.0
 
 
@@ -98,7 +98,7 @@ class Uniform:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.tape` draws from."""
+        """What `partage.engine.rewards` draws from."""
         return self.low, self.high
 
 
@@ -124,7 +124,7 @@ class Constant:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.tape` draws from."""
+        """What `partage.engine.rewards` draws from."""
         return self.value, 0.0
 
 
@@ -153,7 +153,7 @@ class Beta:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.tape` draws from."""
+        """What `partage.engine.rewards` draws from."""
         return self.a, self.b
 
 
@@ -201,7 +201,7 @@ class TruncatedNormal:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.tape` draws from."""
+        """What `partage.engine.rewards` draws from."""
         return self.location, self.scale
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from numba import config, njit
 
 _PACKAGE = Path(__file__).parent
-_ROOMS = ("engine", "settle", "figures", "theory")
+_ROOMS = ("engine", "settle", "simulate", "theory")
 _KEPT = 7 * 24 * 3600  # seconds
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from partage.arms import Arm, Bernoulli, Constant, Uniform
 from partage.board import Board, Pull, Record
-from partage.engine import tape
+from partage.engine import rewards as tape
 from partage.engine.reference import Rule, play_reference
 from partage.game import Game
 from partage.sharing import Sharing

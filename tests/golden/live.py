@@ -1,7 +1,7 @@
 """The live part of the golden file: the OpenAPI document, and what release 0.1 left behind, opened by this release.
 
-`release-0.1/` holds a database, ledgers (whole, and a member's copy), tokens and a client's state file, all written by
-release 0.1 over HTTP, and what its server answered (`answers.json`).
+`release-0.1/` holds a database, ledgers (whole, and a member's copy), tokens and a client's state file, all written
+by release 0.1 over HTTP, and what its server answered (`answers.json`).
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.service.server import Server
+from tests.support.server import Server
 from typer.testing import CliRunner
 
 from partage.cli import app

@@ -1,4 +1,4 @@
-"""Record what Partage computes, so that a change of the code that should change nothing can be seen to change nothing.
+"""Record what Partage computes, to show that a refactoring changes nothing.
 
     python -m tests.golden.record
 

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from tests.service.server import Server
+from tests.support.server import Server
 
 
 def counted(url: str, path: str) -> float:

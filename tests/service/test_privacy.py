@@ -3,7 +3,7 @@
 import struct
 from typing import Any
 
-from tests.service.play import Host, hang_up, sentence_of, serving, stored
+from tests.support.api import Host, hang_up, sentence_of, serving, stored
 
 from partage.service.log import logging_config
 

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from partage.cli import agent, collaboration, demo, serve, simulation, verify
+from partage.cli import agent, collaboration, demo, serve, verify
+from partage.cli import simulate as simulation
 from partage.cli.terminal import OneSentence
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")

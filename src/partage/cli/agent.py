@@ -75,7 +75,7 @@ def join(
 
 def _invited(link: str, collaboration: str | None) -> tuple[str, str, str]:
     """Return the controller's address, the collaboration and the invite."""
-    from partage.cli.operator import checked_url
+    from partage.client.operator import checked_url
 
     if link == "-":
         link = sys.stdin.readline().strip()

@@ -30,7 +30,7 @@ HERE = "http://127.0.0.1:8000"
 
 
 def _operator(url: str, token_file: Path | None) -> Any:
-    from partage.cli.operator import Operator, token_of
+    from partage.client.operator import Operator, token_of
 
     return Operator(url, token_of(token_file))
 
@@ -128,7 +128,7 @@ def list_all(url: Url = HERE, token_file: TokenFile = None, as_json: AsJson = Fa
     from rich.console import Console
     from rich.text import Text
 
-    from partage.cli.tables import new_table
+    from partage.report.collaboration_tables import new_table
 
     table = new_table("id", "name", "arms", "agents", "broadcasts", "rule", "", left=2)
     for one in found:
@@ -152,7 +152,7 @@ def show(id: Id, url: Url = HERE, token_file: TokenFile = None, as_json: AsJson 
     from rich.console import Console
     from rich.text import Text
 
-    from partage.cli.tables import board_table
+    from partage.report.collaboration_tables import board_table
 
     console = Console(highlight=False)
     balance = "" if about["balance"] is None else f" with balance {about['balance']:g}"
@@ -241,7 +241,7 @@ def _say_settlement(found: dict[str, Any], as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from partage.cli.tables import show_settlement
+    from partage.report.collaboration_tables import show_settlement
 
     show_settlement(Console(highlight=False), found)
 
@@ -301,6 +301,6 @@ def save(parts: Any, out: Path) -> int:
 
 
 def _json(found: Any) -> str:
-    from partage.cli.operator import as_json
+    from partage.client.operator import as_json
 
     return as_json(found)

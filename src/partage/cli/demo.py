@@ -21,7 +21,7 @@ from partage.errors import FileError, InputError, PartageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from partage.cli.operator import Operator
+    from partage.client.operator import Operator
 
 START = 60.0  # seconds that the controller has to start; it takes one or two
 
@@ -61,8 +61,8 @@ def demo(
     with ExitStack() as opened:
         place = _place(opened, folder)
         url, token, process = opened.enter_context(_controller(place, port))
-        from partage.cli.operator import Operator
-        from partage.cli.street import NEW, Street
+        from partage.client.operator import Operator
+        from partage.demo.bakers import NEW, Street
 
         operator = opened.enter_context(Operator(url, token))
         made = operator.post("/collaborations", {**NEW, "rule": rule})
@@ -106,7 +106,7 @@ def _controller(folder: Path, port: int) -> Iterator[tuple[str, str, "subprocess
             start_new_session=True,  # Ctrl-C is for us; then we end it
         )
         try:
-            load("cli.street")  # in the meantime
+            load("demo.bakers")  # in the meantime
             assert process.stdout is not None
             printed = interruptible(lambda: "".join(process.stdout.readline() for _ in range(3)))  # type: ignore[union-attr]
             address, token = (re.search(f"{words} (\\S+)", printed) for words in ("Partage is at", "this once:"))

@@ -14,7 +14,7 @@ from partage.errors import FileError, InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from partage.service.verify import Verified
+    from partage.ledger.verify import Verified
 
 WRONG = 1  # the exit code for a ledger that is not right
 
@@ -53,8 +53,8 @@ def verify(
 
 def verified(file: Path, head: str | None, agent: str | None) -> "Verified":
     """Verify a file, with a bar if it takes a while."""
-    load("service.verify")
-    from partage.service.verify import verify as check
+    load("ledger.verify")
+    from partage.ledger.verify import verify as check
 
     total = _lines(file) if sys.stderr.isatty() else 0
     with progress_bar("verifying", "settling") as progress:
@@ -85,7 +85,7 @@ def say(console: "Console", file: Path, found: "Verified", settlement: bool = Tr
     from rich.padding import Padding
     from rich.text import Text
 
-    from partage.cli.tables import settlement_table, show_settlement
+    from partage.report.collaboration_tables import settlement_table, show_settlement
 
     def sentences(title: str, given: list[str]) -> None:
         console.print(title)

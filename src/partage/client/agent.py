@@ -12,15 +12,15 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from partage.client import kept as files
-from partage.client.both import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
+from partage.client import statefile as files
+from partage.client.base import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
+from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
 from partage.client.errors import Closed, HorizonReached, Unreachable
-from partage.client.kept import Kept
-from partage.client.logic import Logic
+from partage.client.protocol import Logic
 from partage.client.pulls import Played, Pull
-from partage.client.steps import Answer, Lost, Save, Send, Steps, Wait
+from partage.client.statefile import Kept
 from partage.client.stream import BoardLines, pause
-from partage.service import wire
+from partage.ledger import messages as wire
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ PartageError
 """
 
 from partage.errors import PartageError
-from partage.service.refusal import Refused
+from partage.ledger.refusals import Refused
 
 __all__ = ["Closed", "HorizonReached", "Refused", "Unreachable"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from partage.arms import reward_table
 from partage.board import Board, Pull, Record
-from partage.engine import tape
+from partage.engine import rewards as tape
 from partage.engine.tally import Tally
 from partage.errors import InputError
 from partage.game import Game

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from partage.report.judged import Judged, summary
+from partage.report.claims import Judged, summary
+from partage.report.format import estimate, measured, number, seconds
 from partage.report.style import DARK, LIGHT, inline_svg
-from partage.report.words import estimate, measured, number, seconds
 from partage.studies import FAILS, HOLDS, STUDIES, Played, Table
 from partage.theory.audit import Section
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from partage.errors import FileError
-from partage.figures.parallel import workers
+from partage.report.claims import Judged, judge
 from partage.report.draw import write_figures
-from partage.report.judged import Judged, judge
 from partage.report.page import Drawn, Facts, page
 from partage.report.tables import write_tables
 from partage.sharing import count
+from partage.simulate.parallel import workers
 from partage.studies import Played, find, play_studies
-from partage.studies.pool import CHUNKS, Progress
-from partage.studies.store import Store
+from partage.studies.cache import Store
+from partage.studies.runner import CHUNKS, Progress
 from partage.theory.audit import Section, paper_audit
 from partage.theory.audit import as_dict as audit_as_dict
 

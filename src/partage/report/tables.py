@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from partage.figures.fold import FIGURES
-from partage.figures.result import Estimate
+from partage.simulate.fold import FIGURES
+from partage.simulate.result import Estimate
 from partage.studies import Played
 from partage.studies.study import TWO_UCB
 

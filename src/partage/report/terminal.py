@@ -9,10 +9,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from partage.report.judged import Judged, summary
-from partage.report.words import measured
+from partage.report.claims import Judged, summary
+from partage.report.format import measured
 from partage.studies import FAILS, HOLDS, STUDIES
-from partage.studies.known import BEYOND
+from partage.studies.catalogue import BEYOND
 
 COLOURS = {HOLDS: "green", FAILS: "bold red"}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 if TYPE_CHECKING:
-    from partage.service.controller import Controller
+    from partage.service.runtime.controller import Controller
 
 
 TOGETHER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes count together; `serve` sets it for its workers

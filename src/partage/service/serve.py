@@ -23,11 +23,11 @@ from uvicorn.supervisors import Multiprocess
 
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
-from partage.service.app import create_app
-from partage.service.controller import Controller
+from partage.ledger.state import live_rule, tie_order
+from partage.service.http.app import create_app
 from partage.service.log import logging_config
 from partage.service.metrics import TOGETHER
-from partage.service.state import live_rule, tie_order
+from partage.service.runtime.controller import Controller
 from partage.service.store import open_store
 from partage.settle import settlement_for
 from partage.settle.money import settle

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled
-from partage.engine.tape import bernoulli_sum
+from partage.engine.rewards import bernoulli_sum
 from partage.evidence import kl, mixture_loss
 
 TRIALS, PLAYS = 32, 512  # plays of 2-UCB alone: to choose an end of each gap, and to measure

@@ -6,7 +6,7 @@ from itertools import pairwise
 from partage.rules import BalancedETC
 from partage.sharing import Sharing
 from partage.studies.paper import AGENTS, on_the_arms
-from partage.studies.played import Played, ratio, smallest
+from partage.studies.results import Played, ratio, smallest
 from partage.studies.study import Claim, Curve, Line, Panel, Study
 
 BALANCES = {"B = 1": 1.0, "B = 2": 2.0, "B = 4": 4.0, "no balancing": math.inf}

@@ -2,7 +2,7 @@
 
 from partage.sharing import Sharing
 from partage.studies.paper import AGENTS, REGRETS, RULE, on_the_arms
-from partage.studies.played import Played, largest
+from partage.studies.results import Played, largest
 from partage.studies.study import Claim, Line, Study
 
 WHERE = "Section 6, Figure 2a"

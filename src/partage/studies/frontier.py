@@ -12,13 +12,13 @@ import numpy as np
 
 from partage.arms import Beta, Constant, Discrete
 from partage.engine.reference import Rule
-from partage.figures.result import Estimate
 from partage.game import Game
 from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol
 from partage.sharing import Sharing
+from partage.simulate.result import Estimate
 from partage.studies import over_time, random
 from partage.studies.paper import ARMS, HORIZON
-from partage.studies.played import Played
+from partage.studies.results import Played
 from partage.studies.study import Claim, Dots, Line, Panel, Study, Table
 from partage.theory.limits import lai_robbins
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from partage.engine.reference import Rule
-from partage.figures.result import Estimate
 from partage.rules import BalancedETC, BalancedGLR
 from partage.sharing import Sharing
+from partage.simulate.result import Estimate
 from partage.studies.paper import on_the_arms
-from partage.studies.played import Played, crossing, quotient
+from partage.studies.results import Played, crossing, quotient
 from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
 
 NO_LIMIT = 1e9  # a fee so high that everyone pays her ceiling

@@ -5,7 +5,7 @@ from dataclasses import replace
 from partage.sharing import Sharing
 from partage.studies import balanced
 from partage.studies.paper import AGENTS, REGRETS, RULE, on_the_arms
-from partage.studies.played import Played, smallest
+from partage.studies.results import Played, smallest
 from partage.studies.study import Claim, Line, Study
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from partage.game import Game
 from partage.sharing import Sharing
 from partage.studies.paper import ARMS, HORIZON, RULE, on_the_arms
-from partage.studies.played import Played, largest, ratio
+from partage.studies.results import Played, largest, ratio
 from partage.studies.study import Claim, Curve, Line, Panel, Study
 
 IN_TURN, SHUFFLED, ARM_BY_ARM = "in turn", "shuffled", "arm by arm"

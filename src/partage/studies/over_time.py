@@ -3,11 +3,11 @@
 import numpy as np
 
 from partage.arms import bernoulli
-from partage.figures.result import Estimate
 from partage.game import Game
 from partage.sharing import Sharing
+from partage.simulate.result import Estimate
 from partage.studies.paper import RULE
-from partage.studies.played import Played, largest, quotient
+from partage.studies.results import Played, largest, quotient
 from partage.studies.study import TWO_UCB, Claim, Curve, Line, Panel, Study
 
 MEANS = [0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05]

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from partage.figures.result import Estimate
 from partage.settle.paper import break_even
 from partage.sharing import Sharing
+from partage.simulate.result import Estimate
 from partage.studies.paper import RULE, on_the_arms
-from partage.studies.played import Played, crossing, largest, quotient
+from partage.studies.results import Played, crossing, largest, quotient
 from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study
 
 

@@ -7,7 +7,7 @@ from partage.game import Game
 from partage.sharing import Sharing
 from partage.studies import balanced
 from partage.studies.paper import HORIZON, REGRETS, RULE
-from partage.studies.played import Played
+from partage.studies.results import Played
 from partage.studies.study import Line, Study
 
 ARMS = tuple(RandomBernoulli(0, 1) for _ in range(10))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partage.engine.reference import Rule
 from partage.errors import InputError
-from partage.figures.fold import FIGURES
-from partage.figures.result import Estimate
 from partage.game import Game
 from partage.sharing import count
+from partage.simulate.fold import FIGURES
+from partage.simulate.result import Estimate
 
 if TYPE_CHECKING:
-    from partage.studies.played import Played
+    from partage.studies.results import Played
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 TWO_UCB = "two_ucb_regret"
@@ -58,7 +58,7 @@ class Line:
 class Curve(NamedTuple):
     """One curve to draw: a figure of merit of a line (the first by default) along the axis, or over time.
 
-    `figure` is one of `partage.figures.fold.FIGURES`, or "two_ucb_regret" for 2-UCB alone. `colour` names one of the
+    `figure` is one of `partage.simulate.fold.FIGURES`, or "two_ucb_regret" for 2-UCB alone. `colour` names one of the
     house style; `label` stands beside the curve.
     """
 

@@ -8,9 +8,9 @@ from partage.engine.reference import Rule
 from partage.game import Game
 from partage.rules import BalancedETC
 from partage.sharing import Sharing, count
-from partage.theory.judge import judge, judge_event
-from partage.theory.observe import Progress, observe
-from partage.theory.row import VIOLATED, AuditRow
+from partage.theory.audit_row import VIOLATED, AuditRow
+from partage.theory.measure import Progress, observe
+from partage.theory.verdicts import judge, judge_event
 
 __all__ = ["AuditRow", "Section", "as_dict", "audit", "describe", "paper_audit", "usual_runs"]
 

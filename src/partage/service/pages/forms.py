@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from partage.service.refusal import Refused
-from partage.service.wire import NewCollaboration, not_allowed
+from partage.ledger.messages import NewCollaboration, not_allowed
+from partage.ledger.refusals import Refused
 
 RULES = {
     "balanced-etc": "The paper's rule: every arm in play is broadcast about equally often.",

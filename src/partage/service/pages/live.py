@@ -12,10 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from partage.service.accounts import own_view
-from partage.service.book import Book
-from partage.service.controller import PREVIEW_PAUSE, Controller
-from partage.service.events import (
+from partage.ledger.events import (
     AnyEvent,
     Claim,
     Close,
@@ -28,9 +25,12 @@ from partage.service.events import (
     Tell,
     decode,
 )
+from partage.ledger.messages import SettlementView
+from partage.ledger.settlement import own_view
+from partage.ledger.state import State
 from partage.service.pages.html import counted, listed, money
-from partage.service.state import State
-from partage.service.wire import SettlementView
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import PREVIEW_PAUSE, Controller
 
 FEED = 40  # sentences on a page
 SCANNED = 50_000  # events that a history reads at most: the last ones

@@ -13,16 +13,17 @@ from litestar.datastructures import Cookie
 from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
-from partage.service import access, wire
-from partage.service.access import Who, needs_operator
-from partage.service.answers import refused
-from partage.service.book import Book, clock
-from partage.service.controller import SESSION_TIME, Controller
+from partage.ledger import messages as wire
+from partage.ledger.refusals import Refused, forbidden, missing
+from partage.service.http.auth import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only
+from partage.service.http.responses import refused
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
-from partage.service.refusal import Refused, forbidden, missing
-from partage.service.speaker import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only
-from partage.service.views import expiring
+from partage.service.runtime import secrets as access
+from partage.service.runtime.book import Book, clock
+from partage.service.runtime.controller import SESSION_TIME, Controller
+from partage.service.runtime.invites import expiring
+from partage.service.runtime.secrets import Who, needs_operator
 
 YEAR = 365 * 24 * 3600
 LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before one logs in on it

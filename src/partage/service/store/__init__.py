@@ -7,7 +7,8 @@ bytes to it. `open_store` takes the operator's URL and returns the `Store` that 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from partage.service.store.interface import Created, Invite, Lost, NewToken, Row, Store, StoreError, Writing
+from partage.ledger.chain import Row
+from partage.service.store.interface import Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.postgres import PostgresStore
 from partage.service.store.sqlite import SqliteStore
 

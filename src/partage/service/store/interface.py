@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import sqlalchemy as sa
 
 from partage.errors import PartageError
+from partage.ledger.chain import Row
 from partage.service.store.tables import collaborations, events, meta, sessions, snapshots, tokens
 from partage.service.store.tables import invites as invites_
 
@@ -21,16 +22,6 @@ class Lost(Exception):
 
 class StoreError(PartageError):
     """The database cannot be used; the sentence is for the operator, and holds no SQL, path or password."""
-
-
-class Row(NamedTuple):
-    """One line of a collaboration's ledger."""
-
-    seq: int  # 1, 2, 3, … without gaps
-    body: bytes  # the canonical JSON of the event
-    salt: bytes  # 16 bytes
-    head: str  # the line's hash, 64 hex digits
-    pull: int | None  # the pull that this row tells of, once in a collaboration; else None
 
 
 class Created(NamedTuple):

@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import PoolProxiedConnection
 
-from partage.service.store.interface import Created, Invite, Lost, NewToken, Row, Store, StoreError, Writing
+from partage.ledger.chain import Row
+from partage.service.store.interface import Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.tables import WrongSchema, bring_up_to_date
 
 T = TypeVar("T")

@@ -15,7 +15,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
-from partage.service.store.interface import Created, Invite, Lost, NewToken, Row, Store, StoreError, Writing
+from partage.ledger.chain import Row
+from partage.service.store.interface import Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.tables import WrongSchema, bring_up_to_date
 
 T = TypeVar("T")

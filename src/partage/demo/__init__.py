@@ -1,0 +1,1 @@
+"""The demo: a controller and a street of simulated bakers."""

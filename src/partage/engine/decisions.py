@@ -1,0 +1,155 @@
+"""Compiled decisions: which arms are active, who leads, and which arms are open.
+
+The same steps as the rules in `partage.rules`, on arrays. Balanced-ETC has a faster way of its own where every arm is
+shared (`partage.engine.balanced_etc`).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage.compiled import compiled
+from partage.evidence import apart, free_evidence, mixture_loss
+
+ETC, KL_ETC, GLR = range(3)
+
+
+class RuleTable(NamedTuple):
+    """A rule for compiled code: which one, its parameters, and the evidence from which arms are ruled out."""
+
+    kind: int
+    balance: float
+    lead: float
+    bar: float
+
+
+class Case(NamedTuple):
+    """What is kept of each arm beside the record: evidence, its mixture's loss, whether it leaves, whether open."""
+
+    evidence: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    leaving: NDArray[np.bool_]
+    opened: NDArray[np.bool_]
+
+
+@compiled
+def new_case(arms):
+    """Make room for the case of each arm."""
+    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+
+
+@compiled
+def best_of(arms_in, counts, sums, rank):
+    """Return the arm with the highest mean among these, ties by the tie order; -1 where there is none.
+
+    An arm never broadcast ranks below every other.
+    """
+    best, highest = -1, 0.0
+    for arm in range(len(arms_in)):
+        if arms_in[arm]:
+            mean = sums[arm] / counts[arm] if counts[arm] > 0 else -math.inf
+            if best < 0 or mean > highest or (mean == highest and rank[arm] < rank[best]):
+                best, highest = arm, mean
+    return best
+
+
+@compiled
+def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
+    """Revise the active arms after a broadcast of `arm`; return the leader."""
+    if rule.kind == GLR:
+        return _revise_glr(rule.bar, arm, counts, sums, active, public, rank, leader, case)
+    if rule.kind == KL_ETC:
+        _leaving_by_evidence(rule.bar, arm, counts, sums, active, case)
+    else:
+        _leaving_by_radius(two_log, counts, sums, active, case)
+    staying = 0
+    for i in range(len(active)):
+        staying += active[i] and not case.leaving[i]
+    best = best_of(active, counts, sums, rank)
+    for i in range(len(active)):
+        if case.leaving[i] and (staying > 0 or i != best):  # never all of them
+            active[i] = False
+    return best_of(active, counts, sums, rank)
+
+
+@compiled
+def _leaving_by_radius(two_log, counts, sums, active, case):
+    """Eq. 1 over all arms."""
+    highest = -math.inf
+    for arm in range(len(active)):
+        if counts[arm] > 0:
+            highest = max(highest, sums[arm] / counts[arm] - math.sqrt(two_log / counts[arm]))
+    for arm in range(len(active)):
+        upper = sums[arm] / counts[arm] + math.sqrt(two_log / counts[arm]) if counts[arm] > 0 else math.inf
+        case.leaving[arm] = active[arm] and upper <= highest
+
+
+@compiled
+def _leaving_by_evidence(bar, arm, counts, sums, active, case):
+    """Compare `arm`, whose record has changed, with every other; the worse of a pair told apart leaves."""
+    case.loss[arm] = mixture_loss(counts[arm], sums[arm])
+    for i in range(len(active)):
+        case.leaving[i] = False
+    for i in range(len(active)):
+        if counts[i] > 0:
+            mean, its = sums[arm] / counts[arm], sums[i] / counts[i]
+            low, high = (arm, i) if mean < its else (i, arm)
+            if mean != its and active[low]:
+                evidence = apart(counts[low], sums[low], counts[high], sums[high])
+                if evidence - case.loss[low] - case.loss[high] >= bar:
+                    case.leaving[low] = True
+
+
+@compiled
+def _revise_glr(bar, arm, counts, sums, active, public, rank, leader, case):
+    """Balanced-GLR: active are the leader, arms never broadcast, and arms not told from the leader."""
+    case.loss[arm] = mixture_loss(counts[arm], sums[arm])
+    for i in range(len(active)):
+        case.leaving[i] = counts[i] > 0
+    before = leader
+    leader = best_of(case.leaving, counts, sums, rank)
+    anew = leader != before or arm == leader
+    for i in range(len(active)):
+        if not public[i]:
+            continue
+        if i == leader or counts[i] == 0:
+            case.evidence[i], active[i] = 0.0, True
+        elif anew or i == arm:
+            case.evidence[i] = apart(counts[i], sums[i], counts[leader], sums[leader])
+            active[i] = case.evidence[i] - case.loss[i] - case.loss[leader] < bar
+    return leader
+
+
+@compiled
+def open_arms(rule, counts, active, leader, case):
+    """Write which arms are open into `case.opened`; return how many arms are active."""
+    n_active, least = 0, np.int64(2**62)
+    for arm in range(len(active)):
+        case.opened[arm] = False
+        if active[arm]:
+            n_active += 1
+            least = min(least, counts[arm])
+    if n_active <= 1:
+        return n_active
+    if rule.kind != GLR or counts[leader] == 0:
+        for arm in range(len(active)):
+            within = rule.kind == GLR or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
+            case.opened[arm] = active[arm] and within
+        return n_active
+
+    slowest, most = math.inf, 1
+    for arm in range(len(active)):
+        if active[arm] and arm != leader and counts[arm] > 0:
+            slowest = min(slowest, case.evidence[arm] / counts[arm])
+            most = max(most, counts[arm])
+    enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
+    n_open = 0
+    for arm in range(len(active)):
+        if active[arm] and arm != leader:
+            behind = counts[arm] <= max(1, counts[leader]) and case.evidence[arm] <= enough
+            case.opened[arm] = counts[arm] == 0 or behind
+            n_open += case.opened[arm]
+    case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
+    return n_active

@@ -1,0 +1,1 @@
+"""The pure domain of live play: events, their fold, moves, the hash chain, settlement, verification."""

@@ -1,0 +1,106 @@
+"""The application: the API and the pages, put together and measured."""
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Router
+from litestar.datastructures import State as AppState
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, YamlRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from partage import __version__
+from partage.ledger import messages as wire
+from partage.ledger.refusals import Refused
+from partage.service.http.api import API, health, metrics, ready
+from partage.service.http.responses import FAILURES
+from partage.service.metrics import Metrics
+from partage.service.pages import page_routes
+from partage.service.runtime.controller import Controller
+from partage.service.store import StoreError
+
+log = logging.getLogger("partage.service")
+
+
+class StrictRequest(Request[Any, Any, AppState]):
+    """A request whose JSON is read as what its handler takes, and strictly: "0.5" is no number."""
+
+    async def json(self) -> Any:
+        """Return the body as the handler's type."""
+        data = self.route_handler.parsed_data_field
+        kind = data.annotation if data else Any
+        try:
+            return msgspec.json.decode(await self.body() or b"null", type=kind)
+        except msgspec.ValidationError as error:
+            raise wire.refusal_of(str(error), kind) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise wire.not_json() from None
+
+
+def measured(app: ASGIApp) -> ASGIApp:
+    """Count each request and its time."""
+
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+        if str(scope["type"]) != "http":
+            await app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def watching(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await app(scope, receive, watching)
+        except Refused as error:  # of the middleware; it is answered further out
+            status = error.status
+            raise
+        except StoreError:
+            status = 503
+            raise
+        finally:
+            scope["litestar_app"].state.metrics.count(scope, status, time.perf_counter() - began)
+
+    return asgi
+
+
+def create_app(controller: Controller) -> Litestar:
+    """Return the application of a controller."""
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await controller.start()
+        log.info("started", extra={"version": __version__})
+        yield
+        await controller.stop()
+        log.info("stopped")
+
+    schemes = {
+        "token": SecurityScheme(type="http", scheme="bearer", description="The operator's token, or an agent's."),
+        "invite": SecurityScheme(type="http", scheme="bearer", description="The code of an invite."),
+    }
+    return Litestar(
+        [Router("/v1", route_handlers=API), health, ready, metrics, *page_routes()],
+        lifespan=[lifespan],
+        state=AppState({"controller": controller, "metrics": Metrics()}),
+        request_class=StrictRequest,
+        request_max_body_size=wire.LARGEST_BODY,
+        middleware=[measured],
+        exception_handlers=FAILURES,
+        openapi_config=OpenAPIConfig(
+            title="Partage",
+            version=__version__,
+            description="The live controller: many parties learn together which option is best.",
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path=["/openapi.json", "/"]), YamlRenderPlugin()],
+            components=Components(security_schemes=dict(schemes)),
+        ),
+        logging_config=None,
+    )

@@ -1,0 +1,1 @@
+"""Collaborations in memory, and the writer through which every change goes."""

@@ -1,0 +1,48 @@
+"""Results as tables."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from partage.errors import InputError
+from partage.simulate.fold import FIGURES
+
+if TYPE_CHECKING:
+    from partage.simulate.result import Result
+
+
+def frame(result: "Result", by: str) -> pl.DataFrame:
+    """Return one row a run, one row a run and arm, or one row an agent."""
+    folded = result.folded
+    runs, arms = folded.broadcasts.shape
+    if by == "run":
+        columns = {name: folded.figures[:, place] for place, name in enumerate(FIGURES)}
+        return pl.DataFrame({"run": np.arange(runs)} | columns).with_columns(pl.col(FIGURES).fill_nan(None))
+    if by == "arm":
+        return pl.DataFrame(
+            {
+                "run": np.repeat(np.arange(runs), arms),
+                "arm": list(result.game.arm_names) * runs,
+                "broadcasts": folded.broadcasts.ravel(),
+                "eliminated_step": folded.eliminated_step.ravel(),
+                "eliminated_agent": folded.eliminated_agent.ravel(),
+            }
+        ).with_columns(
+            pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("eliminated_step", "eliminated_agent")
+        )
+    if by == "agent":
+        agents = range(result.game.agents)
+        regret = [result.individual_regret(agent) for agent in agents]
+        incentive = [result.incentive_regret(agent) for agent in agents]
+        return pl.DataFrame(
+            {
+                "agent": [result.game.agent_name(agent) for agent in agents],
+                "regret": [estimate.mean for estimate in regret],
+                "regret_stderr": [estimate.stderr for estimate in regret],
+                "incentive_regret": [estimate.mean if result.settled else None for estimate in incentive],
+                "incentive_regret_stderr": [estimate.stderr if result.settled else None for estimate in incentive],
+            },
+            schema_overrides={"incentive_regret": pl.Float64, "incentive_regret_stderr": pl.Float64},
+        )
+    raise InputError(f"A frame goes by {by!r}; it must be one of run, arm, agent.")

@@ -1,0 +1,244 @@
+"""Spreading chunks of runs over threads, processes, a Dask cluster or a Ray cluster.
+
+A chunk is a pure function of its task and its range of runs, so where it is played changes nothing, not a bit.
+"""
+
+import importlib.util
+import logging
+import math
+import os
+import signal
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+
+from partage.arms import Bernoulli
+from partage.errors import InputError, PartageError
+from partage.game import Game
+from partage.rules import TwoUCB
+from partage.sharing import Sharing, count
+from partage.simulate.chunk import Task, is_compiled, play_chunk
+from partage.simulate.fold import Folded
+
+PLACES = ("threads", "processes", "dask", "ray")
+PATIENCE = 10  # seconds to wait for a scheduler
+
+
+class Chunk(NamedTuple):
+    """Runs `first` to `last - 1` of a task: the unit of work."""
+
+    task: Task
+    first: int
+    last: int
+
+    @property
+    def expected(self) -> float:
+        """How long it may take, in broadcasts or so; only good for comparing.
+
+        Where arms are drawn, two of them may be so close that exploration lasts to the horizon; where broadcasts
+        are not kept balanced, every agent explores.
+        """
+        game, rule = self.task.game, self.task.rule
+        if isinstance(rule, TwoUCB):
+            each = game.agents * game.horizon / 25
+        elif not is_compiled(rule):
+            each = 1000.0 * game.agents * game.horizon
+        else:
+            each = 30_000 + 5.0 * game.agents
+            if game.random:
+                each += 100_000 + 150 * game.agents
+            if math.isinf(getattr(rule, "balance", 1.0)):
+                each += 300 * game.agents
+        return (self.last - self.first) * each
+
+
+class Finished(NamedTuple):
+    """A finished chunk: its place among those that were asked for, its figures, and the seconds it took."""
+
+    place: int
+    folded: Folded
+    seconds: float
+
+
+Play = Callable[[Sequence[Chunk]], Iterator[Finished]]
+
+
+def cut(task: Task, runs: int) -> list[Chunk]:
+    """Cut runs into chunks, by their number alone: sums over runs do not depend on who plays them.
+
+    >>> from partage.simulate.parallel import ranges
+    >>> ranges(70)[:3]
+    [(0, 3), (3, 6), (6, 9)]
+    """
+    return [Chunk(task, first, last) for first, last in ranges(runs)]
+
+
+def ranges(runs: int) -> list[tuple[int, int]]:
+    """Return the first run of each chunk, and the run after its last."""
+    size = min(64, math.ceil(runs / 32))
+    return [(first, min(first + size, runs)) for first in range(0, runs, size)]
+
+
+def compile_rule(task: Task) -> None:
+    """Compile what a task needs, on a game of one pull or so, before any time is taken and any worker starts."""
+    if not is_compiled(task.rule):
+        return
+    hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
+    shares: list[list[int]] = [[]] if hidden else [[0]]
+    tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2)
+    play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
+
+
+@contextmanager
+def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
+    """Give the function that plays chunks and yields each as it finishes, in any order.
+
+    Parameters
+    ----------
+    on
+        "threads" (the engine holds no lock while it plays), "processes", "dask" or "ray" for a cluster of this
+        machine, "dask=ADDRESS" or "ray=ADDRESS" for another.
+    jobs
+        Threads or processes; all cores by default. A cluster given by its address uses all it has.
+    """
+    place, address = parse(on)
+    jobs = (os.cpu_count() or 1) if jobs is None else count("The number of jobs", jobs)
+    with ExitStack() as stack:
+        options: dict[str, Any] = {"n_jobs": jobs}
+        if place == "threads":
+            options["backend"] = "threading"
+        elif place == "processes":
+            options |= {"backend": "loky", "max_nbytes": None}  # a memory map is read-only: see `_elsewhere`
+        elif place == "dask":
+            options["backend"] = "dask"
+            stack.enter_context(_dask(address, jobs))
+        else:
+            options["backend"] = "ray"
+            options["n_jobs"] = stack.enter_context(_ray(address, jobs))
+        yield lambda chunks: _play(chunks, place, options)
+
+
+def parse(on: str) -> tuple[str, str | None]:
+    """Return where to play, and the address of its scheduler if one is given.
+
+    >>> parse("dask=tcp://head:8786")
+    ('dask', 'tcp://head:8786')
+    """
+    place, separator, address = str(on).partition("=")
+    if place not in PLACES or (separator and (place not in ("dask", "ray") or not address)):
+        allowed = "threads, processes, dask, dask=ADDRESS, ray or ray=ADDRESS"
+        raise InputError(f"The place to play on is {on!r}; it must be {allowed}.")
+    for extra, module in (("dask", "distributed"), ("ray", "ray")):
+        if place == extra and importlib.util.find_spec(module) is None:
+            raise InputError(f"Playing on {extra} needs an extra; install it with: pip install 'partage[{extra}]'.")
+    return place, address or None
+
+
+def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Iterator[Finished]:
+    """Play chunks in their order, through joblib."""
+    work = _timed if place == "threads" else _elsewhere
+    jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in enumerate(chunks)]
+    with joblib.parallel_config(**options):
+        parallel = joblib.Parallel(batch_size=1, return_as="list" if place == "ray" else "generator_unordered")
+    if place == "ray":  # its backend hands back lists only; short ones, so that what is done can be kept
+        at_once = 4 * options["n_jobs"]
+        with parallel:
+            for start in range(0, len(jobs), at_once):
+                yield from parallel(jobs[start : start + at_once])
+        return
+    finished = parallel(jobs)
+    try:
+        for each in finished:  # noqa: UP028  # `yield from` would close it before the warnings are off
+            yield each
+    finally:
+        with warnings.catch_warnings():  # joblib warns of what is let go of; after Ctrl-C that is as wished
+            warnings.simplefilter("ignore")
+            finished.close()
+
+
+def _timed(place: int, task: Task, first: int, last: int) -> Finished:
+    """Play one chunk and take the time."""
+    started = time.perf_counter()
+    folded = play_chunk(task, first, last)
+    return Finished(place, folded, time.perf_counter() - started)
+
+
+def _elsewhere(place: int, task: Task, first: int, last: int) -> Finished:
+    """Play one chunk in another process.
+
+    Arrays that came over the wire may be read-only or out of line, which compiled code takes for another type and
+    compiles anew for: so they are copied.
+    """
+    game, sharing = task.game, task.game.sharing
+    if isinstance(sharing, Sharing):
+        sharing = replace(sharing, starts=np.array(sharing.starts), shared=np.array(sharing.shared))
+    game = Game(game.arms, sharing, game.horizon, game.agent_names)
+    return _timed(place, replace(task, game=game, checkpoints=np.array(task.checkpoints)), first, last)
+
+
+@contextmanager
+def _dask(address: str | None, jobs: int) -> Iterator[None]:
+    """Connect to a Dask scheduler, or start a cluster of this machine."""
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        if address is None:
+            with _deaf_children():
+                cluster = LocalCluster(
+                    n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                )
+            stack.enter_context(Client(stack.enter_context(cluster)))
+        else:
+            try:
+                client = stack.enter_context(Client(address, timeout=PATIENCE))
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise _unreachable("Dask scheduler", address) from error
+        yield
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Let processes that start now ignore Ctrl-C: it is for this one, which then ends them in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _ray(address: str | None, jobs: int) -> Iterator[int]:
+    """Connect to a Ray cluster, or start one of this machine; give its number of processors."""
+    import ray
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+        if host:  # Ray itself waits for minutes
+            socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        own = {"num_cpus": jobs, "include_dashboard": False} if address is None else {"address": address}
+        ray.init(logging_level=logging.ERROR, log_to_driver=False, **own)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _unreachable("Ray cluster", address or "this machine") from error
+    try:
+        yield int(ray.cluster_resources().get("CPU", 1))
+    finally:
+        ray.shutdown()
+
+
+def _unreachable(what: str, address: str) -> PartageError:
+    return InputError(f"The {what} at {address} cannot be reached, or has no workers, within {PATIENCE} seconds.")

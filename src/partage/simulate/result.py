@@ -1,0 +1,246 @@
+"""`Result`: the figures of merit of many runs, each with its standard error."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from partage.engine.reference import Rule
+from partage.game import Game
+from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
+from partage.simulate.fold import FIGURES, SETTLED, Folded
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Estimate(NamedTuple):
+    """A mean over runs and its standard error (None for a single run)."""
+
+    mean: float
+    stderr: float | None
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "Estimate":
+        """Estimate from one value a run."""
+        stderr = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+        return cls(float(values.mean()), stderr)
+
+    @classmethod
+    def of_sums(cls, total: float, squares: float, runs: int) -> "Estimate":
+        """Estimate from the sum over runs and the sum of squares."""
+        mean = total / runs
+        if runs == 1:
+            return cls(float(mean), None)
+        variance = max(0.0, (squares - runs * mean * mean) / (runs - 1))
+        return cls(float(mean), math.sqrt(variance / runs))
+
+    def __str__(self) -> str:
+        return f"{self.mean:,.6g}" if self.stderr is None else f"{self.mean:,.6g} ± {self.stderr:.2g}"
+
+
+class ArmFigures(NamedTuple):
+    """What became of one arm: its broadcasts, and the fraction of runs in which it was eliminated.
+
+    `mean` is None where it is drawn anew in each run.
+    """
+
+    name: str
+    mean: float | None
+    broadcasts: Estimate
+    eliminated: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Figures of merit of one rule on one game.
+
+    Every figure is an `Estimate`: `result.overall_regret.mean`, `result.overall_regret.stderr`. Regret is
+    pseudo-regret, pulls times gaps. `max_...` is the largest over agents in each run, averaged over runs.
+    """
+
+    game: Game
+    rule: Rule
+    settlement: Settlement
+    runs: int
+    seed: int
+    seconds: float
+    folded: Folded = field(repr=False)
+    checkpoints: NDArray[np.int64] = field(repr=False)
+    two_ucb_regret: Estimate | None
+
+    # --- figures of merit -----------------------------------------------------------------------------------
+
+    @property
+    def overall_regret(self) -> Estimate:
+        """Regret of all agents together."""
+        return self._figure("overall_regret")
+
+    @property
+    def average_regret(self) -> Estimate:
+        """Overall regret per agent."""
+        return self._figure("average_regret")
+
+    @property
+    def max_individual_regret(self) -> Estimate:
+        """Regret of the agent who fared worst."""
+        return self._figure("max_individual_regret")
+
+    @property
+    def max_incentive_regret(self) -> Estimate | None:
+        """Regret less compensation plus charge, of the agent who fared worst; None without a settlement."""
+        return self._figure("max_incentive_regret") if self.settled else None
+
+    @property
+    def explore_regret(self) -> Estimate:
+        """The part of the overall regret that explore pulls cost."""
+        return self._figure("explore_regret")
+
+    @property
+    def commit_regret(self) -> Estimate:
+        """The part of the overall regret that commit pulls cost."""
+        return self._figure("commit_regret")
+
+    @property
+    def controller_profit(self) -> Estimate | None:
+        """Charges less compensations; None without a settlement."""
+        return self._figure("controller_profit") if self.settled else None
+
+    @property
+    def broadcasts(self) -> Estimate:
+        """Rewards shared by all agents together."""
+        return self._figure("broadcasts")
+
+    @property
+    def viable(self) -> float | None:
+        """Fraction of runs in which an equal-share settlement paid for itself; None for other settlements."""
+        return self._fraction("viable")
+
+    @property
+    def finished(self) -> float | None:
+        """Fraction of runs in which one arm was left for an equal-share settlement; None for other settlements."""
+        return self._fraction("finished")
+
+    @property
+    def uncovered(self) -> Estimate | None:
+        """Regret on the arms left that `equal-share` may not cover, of the agent with the most; None for others."""
+        return self._figure("uncovered") if self.settlement.kind == EQUAL_SHARE else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is a settlement."""
+        return self.settlement.kind != NONE
+
+    @cached_property
+    def arms(self) -> list[ArmFigures]:
+        """What became of each arm."""
+        means = self.game.means
+        return [
+            ArmFigures(
+                name,
+                None if math.isnan(means[arm]) else float(means[arm]),
+                Estimate.of(self.folded.broadcasts[:, arm].astype(np.float64)),
+                float(np.mean(self.folded.eliminated_step[:, arm] >= 0)),
+            )
+            for arm, name in enumerate(self.game.arm_names)
+        ]
+
+    @cached_property
+    def curve(self) -> list[Estimate]:
+        """Overall regret up to each checkpoint."""
+        return [Estimate.of(column) for column in self.folded.curves.T]
+
+    def individual_regret(self, agent: int) -> Estimate:
+        """Regret of one agent."""
+        return Estimate.of_sums(self.folded.regret[agent], self.folded.regret_squares[agent], self.runs)
+
+    def incentive_regret(self, agent: int) -> Estimate:
+        """Regret less compensation plus charge of one agent; without a settlement, her regret."""
+        return Estimate.of_sums(self.folded.incentive[agent], self.folded.incentive_squares[agent], self.runs)
+
+    @property
+    def worst_agent(self) -> int:
+        """The agent with the highest mean incentive regret."""
+        return int(np.argmax(self.folded.incentive))
+
+    @property
+    def individually_rational(self) -> bool | None:
+        """Whether every agent's mean incentive regret is at most that of 2-UCB alone; None without the baseline."""
+        if self.two_ucb_regret is None:
+            return None
+        return bool(self.incentive_regret(self.worst_agent).mean <= self.two_ucb_regret.mean)
+
+    def _figure(self, name: str) -> Estimate:
+        return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
+
+    def _fraction(self, name: str) -> float | None:
+        equal_share = self.settlement.kind in (EQUAL_SHARE, EQUAL_SHARE_EXPECTED)
+        return self._figure(name).mean if equal_share else None
+
+    # --- ways on --------------------------------------------------------------------------------------------
+
+    def settle(self, settlement: str, fee: float = 0.0) -> "Result":
+        """Return the same runs under another settlement. They are played again: tallies are not held."""
+        from partage.simulate.play import play
+
+        return play(
+            self.game,
+            self.rule,
+            self.runs,
+            self.seed,
+            settlement,
+            baseline=self.two_ucb_regret is not None,
+            checkpoints=self.checkpoints.tolist(),
+            fee=fee,
+        )
+
+    def frame(self, by: str = "run") -> pl.DataFrame:
+        """Return a table: one row a run, one row a run and arm (`by="arm"`), or one row an agent (`by="agent"`)."""
+        from partage.simulate.frames import frame
+
+        return frame(self, by)
+
+    def plot(self) -> "Figure":
+        """Draw what agents paid and what arms were broadcast."""
+        from partage.simulate.plot import plot
+
+        return plot(self)
+
+    def as_dict(self, rule: str | None = None) -> dict[str, Any]:
+        """Return the stable public JSON object. `rule` is the name by which the rule was asked for.
+
+        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+        """
+
+        def estimate(value: Estimate | None) -> dict[str, float | None] | None:
+            return None if value is None else {"mean": value.mean, "stderr": value.stderr}
+
+        balance = getattr(self.rule, "balance", None)
+        equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
+        return {
+            "rule": rule or self.rule.name,
+            "settlement": self.settlement.name,
+            "runs": self.runs,
+            "seed": self.seed,
+            "horizon": self.game.horizon,
+            "balance": "inf" if balance == math.inf else balance,
+            "agents": self.game.agents,
+            "seconds": self.seconds,
+            "metrics": {name: estimate(getattr(self, name)) for name in FIGURES},
+            "two_ucb_regret": estimate(self.two_ucb_regret),
+            "individually_rational": self.individually_rational,
+            "arms": [
+                {
+                    "name": arm.name,
+                    "mean": arm.mean,
+                    "broadcasts": estimate(arm.broadcasts),
+                    "eliminated": arm.eliminated,
+                }
+                for arm in self.arms
+            ],
+            **(equal_share if self.viable is not None else {}),
+        }

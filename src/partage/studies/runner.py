@@ -1,0 +1,134 @@
+"""Playing studies: every chunk of every study in one pool, longest first, each played once and kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from partage.sharing import count
+from partage.simulate.chunk import Task
+from partage.simulate.fold import Folded, join
+from partage.simulate.parallel import Chunk, Play, compile_rule, cut
+from partage.simulate.play import alone_task, new_task
+from partage.simulate.result import Estimate, Result
+from partage.studies.cache import Store, chunk_name, task_digest
+from partage.studies.results import Played
+from partage.studies.study import Study
+
+CHUNKS = ".chunks"
+Plan = dict[tuple[str, int], tuple[str, str]]
+
+
+@dataclass
+class _Work:
+    """A task that some studies need: its chunks, and those that are finished."""
+
+    task: Task
+    digest: str
+    chunks: list[Chunk]
+    parts: dict[int, Folded] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def joined(self) -> Folded:
+        return join([self.parts[place] for place in range(len(self.chunks))])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the playing is: chunks, and the work expected in them."""
+
+    done: int
+    chunks: int
+    work_done: float
+    work: float
+
+
+def play_studies(
+    studies: Sequence[Study],
+    spread: Play,
+    runs: int = 100,
+    seed: int = 0,
+    store: Store | None = None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> list[Played]:
+    """Play studies and return their figures.
+
+    Parameters
+    ----------
+    studies
+        What to play.
+    spread
+        What plays chunks: see `partage.simulate.parallel.workers`.
+    runs, seed
+        As for `partage.play`.
+    store
+        Where finished chunks are kept and found again; None keeps nothing.
+    progress
+        Called when chunks are finished.
+    """
+    runs = count("The number of runs", runs)
+    works: dict[str, _Work] = {}
+
+    def need(task: Task, most: int | None) -> str:
+        digest, many = task_digest(task), min(runs, most or runs)
+        name = f"{digest}-{many}"
+        if name not in works:
+            works[name] = _Work(task, digest, cut(task, many))
+        return name
+
+    plans = [_plan(study, seed, need) for study in studies]
+    for rule in {type(work.task.rule): work.task for work in works.values()}.values():
+        compile_rule(rule)
+    _play(list(works.values()), spread, store, progress)
+    return [_played(study, plan, works, runs, seed) for study, plan in zip(studies, plans, strict=True)]
+
+
+def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> Plan:
+    """Return the work of the task, and of 2-UCB alone, for each line and place of a study."""
+    plan = {}
+    for line in study.lines:
+        for at in study.places(line):
+            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee)
+            alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
+            plan[line.name, at] = need(task, most), need(alone, most)
+    return plan
+
+
+def _play(works: list[_Work], spread: Play, store: Store | None, progress: Callable[[Progress], None]) -> None:
+    """Play what is not in the store, longest first, and keep each chunk as it finishes."""
+    todo = []
+    total = sum(chunk.expected for work in works for chunk in work.chunks)
+    chunks, done, work_done = sum(len(work.chunks) for work in works), 0, 0.0
+    for work in works:
+        for place, chunk in enumerate(work.chunks):
+            kept = store.load(chunk_name(work.digest, chunk)) if store else None
+            if kept is None:
+                todo.append((work, place, chunk))
+                continue
+            work.parts[place] = kept[0]
+            work.seconds += kept[1]
+            done, work_done = done + 1, work_done + chunk.expected
+    progress(Progress(done, chunks, work_done, total))
+    todo.sort(key=lambda each: -each[2].expected)
+    for finished in spread([chunk for _, _, chunk in todo]):
+        work, place, chunk = todo[finished.place]
+        if store:
+            store.save(chunk_name(work.digest, chunk), finished)
+        work.parts[place] = finished.folded
+        work.seconds += finished.seconds
+        done, work_done = done + 1, work_done + chunk.expected
+        progress(Progress(done, chunks, work_done, total))
+
+
+def _played(study: Study, plan: Plan, works: dict[str, _Work], runs: int, seed: int) -> Played:
+    """Put the figures of one study together."""
+    needed = {digest for digests in plan.values() for digest in digests}
+    folded = {digest: works[digest].joined() for digest in needed}
+
+    def result(digest: str, alone: Estimate | None) -> Result:
+        work, task = works[digest], works[digest].task
+        played = len(folded[digest].figures)
+        settings = task.game, task.rule, task.settlement, played, task.seed
+        return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone)
+
+    alones = {key: result(alone, None) for key, (_, alone) in plan.items()}
+    results = {key: result(task, alones[key].overall_regret) for key, (task, _) in plan.items()}
+    return Played(study, runs, seed, sum(works[digest].seconds for digest in needed), results, alones)

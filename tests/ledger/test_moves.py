@@ -1,0 +1,744 @@
+"""What operator and agents may do, on random sequences of it and one by one."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.support import strategies
+from tests.support.sequences import START, Step, Table, configurations, created, perform, played, sequences
+
+from partage.arms import reward_table
+from partage.engine import rewards as tape
+from partage.engine.reference import play_reference
+from partage.game import Game
+from partage.ledger import moves
+from partage.ledger.events import AnyEvent, Claim, Commit, Consent, Create, Join, Lapse, Leave, Tell, decode, encode
+from partage.ledger.messages import LIVE_RULES
+from partage.ledger.moves import NotOpen, Turn
+from partage.ledger.refusals import Refused
+from partage.ledger.settlement import inputs, own_view, settled, settlement_of, settlement_view
+from partage.ledger.state import REMEMBERED, State, _Kept, run_key
+
+
+def kept(state: State) -> tuple[Any, ...]:
+    """All that a state is, to compare."""
+    board = state.board
+    snapshot = msgspec.msgpack.decode(state.dump(), type=_Kept)
+    return snapshot, list(state.claims), board.claims, board.shared, state.sharers, state.version
+
+
+def rebuilt(events: Iterable[AnyEvent]) -> State:
+    """The state that a ledger comes to, read from its bytes."""
+    first, *others = [decode(encode(event)) for event in events]
+    assert isinstance(first, Create)
+    state = State(first)
+    for event in others:
+        state.apply(event)
+    return state
+
+
+class Ledger:
+    """What the ledger says, kept by other means than the state: plain counts and sets."""
+
+    def __init__(self, create: Create) -> None:
+        self.shadow = State(create)
+        self.shares: dict[str, frozenset[int]] = {}
+        self.open: dict[int, tuple[str, int]] = {}
+        self.late: dict[int, tuple[str, int]] = {}
+        self.told: Counter[int] = Counter()
+        self.explored: Counter[tuple[str, int]] = Counter()
+        self.used: Counter[str] = Counter()
+        self.reported: Counter[str] = Counter()
+        self.requests: dict[tuple[str, str], AnyEvent] = {}
+        self.allowed: set[tuple[str, int, int]] = set()  # agent, version, arm: what she could have committed to
+        self.superseded: dict[int, int] = {}
+        self.out: set[int] = set()
+
+    def take(self, event: AnyEvent) -> None:
+        """Read the next event."""
+        if isinstance(event, Join | Consent | Leave):
+            self.shares[event.agent] = frozenset(() if isinstance(event, Leave) else event.shares)
+            for waiting in (self.open, self.late):
+                for pull, (agent, arm) in list(waiting.items()):
+                    if agent == event.agent and arm not in self.shares[agent]:
+                        del waiting[pull]
+        elif isinstance(event, Claim):
+            assert all(agent != event.agent for agent, _ in self.open.values()), "one open claim an agent"
+            assert event.arm in self.shares[event.agent]
+            self.open[event.seq] = (event.agent, event.arm)
+            self.used[event.agent] += 1
+        elif isinstance(event, Lapse):
+            self.late[event.pull] = self.open.pop(event.pull)
+        elif isinstance(event, Tell):
+            waiting = self.open if event.pull in self.open else self.late
+            assert waiting.pop(event.pull) == (event.agent, event.arm)
+            assert event.arm in self.shares[event.agent], "a broadcast is of an arm that she shares"
+            self.told[event.arm] += 1
+            self.explored[event.agent, event.arm] += 1
+            self.superseded[event.version - 1] = event.time
+        elif isinstance(event, Commit):
+            self.used[event.agent] += sum(run.pulls for run in event.runs)
+            if not event.asked:
+                self.reported[event.agent] = event.runs[-1].version
+        if isinstance(event, Claim | Commit) and event.request:
+            self.requests[event.agent, event.request] = event
+        self.shadow.apply(event)
+        board = self.shadow.board
+        if any(board.public):
+            for agent, shares in self.shares.items():
+                arm, share = self.shadow.rule.decide(board, shares)
+                if not share:
+                    self.allowed.add((agent, self.shadow.version, arm))
+
+    def check(self, state: State) -> None:
+        """Compare with the state, and see that what must hold holds."""
+        board, arms = state.board, range(state.board.arms)
+        assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
+        assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
+        assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
+        assert board.counts == [self.told[arm] for arm in arms]
+        assert state.version == sum(self.told.values())
+        for agent, member in state.members.items():
+            assert member.shares == self.shares[agent]
+            assert member.used == self.used[agent] <= state.config.horizon
+            assert member.explore == {arm: n for (of, arm), n in self.explored.items() if of == agent}
+            assert member.claim == next((pull for pull, (of, _) in self.open.items() if of == agent), None)
+        assert board.shared == [any(arm in shares for shares in self.shares.values()) for arm in arms]
+        assert all(board.public[arm] or not board.active[arm] for arm in arms)
+        out = {arm for arm in arms if board.public[arm] and not board.active[arm]}
+        if state.config.rule != "balanced-glr":
+            assert self.out <= out, "eliminated stays eliminated"
+        self.out = out
+
+    def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]]) -> bool:
+        """Whether commit pulls may be reported, by the words of the contract."""
+        state = table.state
+        now, reported = max(table.now, state.time), self.reported[agent]
+        runs = list(runs)
+        if self.used[agent] + sum(pulls for _, _, pulls in runs) > state.config.horizon:
+            return False
+        for version, arm, _ in runs:
+            gone = version in self.superseded and self.superseded[version] + 1000 < now
+            if version > state.version or version < reported or gone or (agent, version, arm) not in self.allowed:
+                return False
+            reported = version
+        return True
+
+
+@settings(max_examples=200)
+@given(configurations(), sequences())
+def test_random_sequences(create: Create, happens: list[Step]) -> None:
+    table, ledger = Table(create), Ledger(create)
+    known = 1
+
+    def catch_up() -> None:
+        nonlocal known
+        for event in table.events[known:]:
+            ledger.take(event)
+        known = len(table.events)
+
+    def commits(agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
+        before = len(table.events)
+        repeated = (agent, request) in ledger.requests
+        gone = table.state.members[agent].left or table.state.closed is not None
+        # What is due lapses first, and counts; the report itself leaves the board alone.
+        table_commits = Table.commits
+        try:
+            return table_commits(table, agent, request, *runs)
+        finally:
+            written = [event for event in table.events[before:] if isinstance(event, Commit)]
+            for event in table.events[before:]:
+                if isinstance(event, Lapse):
+                    ledger.take(event)
+            expected = not gone and not repeated and ledger.allows(table, agent, runs)
+            assert bool(written) == expected
+            for event in written:
+                ledger.take(event)
+            nonlocal known
+            known = len(table.events)
+
+    table.commits = commits  # type: ignore[method-assign]
+    for step in happens:
+        perform(table, step)
+        catch_up()
+        ledger.check(table.state)
+        assert table.state.time >= START
+    assert kept(ledger.shadow) == kept(table.state)
+    assert kept(rebuilt(table.events)) == kept(table.state)
+
+
+@settings(max_examples=60)
+@given(configurations(), sequences(), sequences(20))
+def test_a_snapshot_goes_on_as_the_state_does(create: Create, before: list[Step], after: list[Step]) -> None:
+    one = played(create, before)
+    other = Table(create)
+    other.state, other.now = State.load(one.state.dump()), one.now
+    assert kept(other.state) == kept(one.state)
+    for step in after:
+        first, second = perform(one, step), perform(other, step)
+        assert repr(first) == repr(second)
+    assert kept(other.state) == kept(one.state)
+    assert [*one.events[-len(other.events) + 1 :]][: len(other.events) - 1] == other.events[1:]
+
+
+@settings(max_examples=60)
+@given(configurations(), sequences())
+def test_asking_twice(create: Create, happens: list[Step]) -> None:
+    table = played(create, [step for step in happens if step != ("close",)])
+    for agent, member in list(table.state.members.items()):
+        if member.left or member.used >= create.horizon or not any(table.state.board.public):
+            continue
+        held = table.state.members[agent].claim
+        first = table.ask(agent, "mine")
+        written = len(table.events)
+        assert table.ask(agent, "mine") == first
+        if first.share:
+            assert table.ask(agent, "another").seq == first.seq
+            assert table.ask(agent, None, True).seq == first.seq
+        assert len(table.events) == written
+        if first.seq != held:  # else nothing was written, and nothing is remembered
+            if first.share:
+                table.tell(agent, first.seq, 1.0)
+            assert table.ask(agent, "mine") == first
+
+
+# --- the reference's decisions --------------------------------------------------------------------------------
+
+_GAMES = strategies.games(every_arm_shared=True, horizons=st.one_of(st.integers(2, 40), st.integers(60, 200)))
+
+
+@settings(max_examples=60)
+@given(
+    game=_GAMES,
+    rule=st.sampled_from(LIVE_RULES),
+    balance=st.sampled_from([1.0, 2.0, 1.5, "inf"]),
+    tie_seed=st.integers(0, 2**128 - 1).map("{:032x}".format),
+)
+@pytest.mark.parametrize("bulk", [False, True])
+def test_the_references_decisions(bulk: bool, game: Game, rule: str, balance: Any, tie_seed: str) -> None:
+    """One agent at a time, with instant reports; commit pulls asked for, or decided by the client."""
+    table = Table(
+        created(
+            tie_seed,
+            arms=[f"arm {number}" for number in range(len(game.arms))],
+            rule=rule,
+            balance=balance if rule in ("balanced-etc", "kl-etc") else None,
+            horizon=game.horizon,
+        )
+    )
+    key = run_key(tie_seed)
+    tally = play_reference(game, table.state.rule, key)
+
+    rewards = tape.Rewards(key, reward_table(game.fixed_arms()))
+    agents = [table.join(*game.sharing.of(agent)) for agent in range(game.agents)]
+    order = (
+        tape.permutation(key[0], key[1], tape.AGENT_ORDER, game.agents)
+        if game.sharing.shuffled
+        else range(game.agents)
+    )
+    state = table.state
+    for step in range(game.horizon):
+        for agent in order:
+            answer = table.ask(agents[agent], None, bulk)
+            if answer is None:
+                table.commits(agents[agent], f"step {step}", (state.version, state.target(), 1))
+            elif answer.share:
+                table.tell(
+                    agents[agent], answer.seq, float(rewards.broadcast(answer.arm, state.board.counts[answer.arm]))
+                )
+    explore, commit = np.zeros_like(tally.explore), np.zeros_like(tally.commit)
+    for row, member in enumerate(state.members.values()):
+        for arm, pulls in member.explore.items():
+            explore[row, arm] = pulls
+        for arm, pulls in member.commit.items():
+            commit[row, arm] = pulls
+    np.testing.assert_array_equal(explore, tally.explore)
+    np.testing.assert_array_equal(commit, tally.commit)
+    assert state.board.counts == tally.broadcasts.tolist()
+    assert state.board.record.sums == tally.sums.tolist()
+    assert state.board.active == tally.active.tolist()
+    with pytest.raises(Refused, match="horizon are used"):
+        table.ask(agents[0])
+
+
+# --- one by one -----------------------------------------------------------------------------------------------
+
+
+def test_while_no_arm_is_public_there_is_nothing_to_pull() -> None:
+    table = Table(created())
+    agent = table.join()
+    with pytest.raises(Refused, match="No arm is public") as refused:
+        table.ask(agent)
+    assert refused.value.status == 409
+    table.join(0)
+    assert not table.ask(agent).share
+
+
+def test_claims_spread_over_the_arms() -> None:
+    table = Table(created(arms=["a", "b", "c"]))
+    one, *agents = [table.join(0), *(table.join(0, 1, 2) for _ in range(5))]
+    assert table.ask(one).share
+    other = table.join(0)
+    assert not table.ask(other).share, "a was handed out, and b and c were not"
+    answers = [table.ask(agent) for agent in agents]
+    assert sorted(answer.arm for answer in answers) == [0, 1, 1, 2, 2]
+    assert all(answer.share for answer in answers)
+
+
+def test_a_late_report_is_taken() -> None:
+    table = Table(created())
+    agent, other = table.join(0, 1), table.join(0, 1)
+    late = table.ask(agent)
+    table.now += 1000
+    again = table.ask(agent)
+    assert again.share
+    assert again.seq != late.seq
+    assert [type(event) for event in table.events[-2:]] == [Lapse, Claim]
+    told = table.tell(agent, late.seq, 0.5)
+    assert told.version == 1
+    assert table.state.board.counts[late.arm] == 1
+    assert table.state.members[agent].claim == again.seq
+    with pytest.raises(NotOpen):
+        table.tell(agent, late.seq, 0.5)
+    assert table.ask(other).share
+
+
+def test_a_claim_that_is_due_and_was_not_seen_to_lapse_is_told_like_any() -> None:
+    table = Table(created())
+    agent = table.join(0, 1)
+    answer = table.ask(agent)
+    table.now += 10_000
+    table.tell(agent, answer.seq, 1.0)
+    assert not table.state.claims
+    assert not table.state.late
+    assert table.state.board.claims == [0, 0]
+
+
+def test_a_tell_is_for_the_agent_who_asked() -> None:
+    table = Table(created())
+    agent, other = table.join(0, 1), table.join(0, 1)
+    answer = table.ask(agent)
+    with pytest.raises(Refused, match="another agent") as refused:
+        table.tell(other, answer.seq, 1.0)
+    assert refused.value.status == 403
+    assert table.state.version == 0
+
+
+@pytest.mark.parametrize("lapsed", [False, True])
+@pytest.mark.parametrize("how", ["consent", "leave"])
+def test_withdrawing_an_arm_cancels_its_claims(lapsed: bool, how: str) -> None:
+    table = Table(created(arms=["a", "b", "c"]))
+    agent, other = table.join(0, 1), table.join(0, 1, 2)
+    answer = table.ask(agent)
+    if lapsed:
+        table.now += 1000
+        table.ask(other)
+        assert answer.seq in table.state.late
+    if how == "consent":
+        table.consent(agent, 1 - answer.arm)
+    else:
+        table.leave(agent)
+    assert table.state.cancelled == {answer.seq}
+    with pytest.raises(NotOpen):
+        table.tell(agent, answer.seq, 1.0)
+    if how == "consent":  # and sharing it again does not bring the claim back
+        table.consent(agent, 0, 1)
+        with pytest.raises(NotOpen):
+            table.tell(agent, answer.seq, 1.0)
+    assert table.state.version == 0
+
+
+def test_consent_as_it_was_writes_nothing() -> None:
+    table = Table(created())
+    agent = table.join(0, 1)
+    written = len(table.events)
+    table.consent(agent, 1, 0)
+    assert len(table.events) == written
+
+
+def test_after_the_close_everything_is_refused() -> None:
+    table = Table(created())
+    agent, other = table.join(0, 1), table.join(0)
+    late = table.ask(agent)
+    table.now += 1000
+    now = table.ask(agent)
+    closed = table.close()
+    written = len(table.events)
+    for move in (
+        lambda: table.join(0),
+        lambda: table.ask(agent),
+        lambda: table.ask(other, "new"),
+        lambda: table.tell(agent, late.seq, 1.0),
+        lambda: table.tell(agent, now.seq, 1.0),
+        lambda: table.commits(agent, "new", (0, 0, 1)),
+        lambda: table.consent(agent, 0),
+        lambda: table.leave(agent),
+    ):
+        with pytest.raises(Refused, match="closed") as refused:
+            move()
+        assert refused.value.status == 409
+    assert table.close() == closed
+    table.now += 100_000
+    table.move(moves.lapse)
+    assert len(table.events) == written
+
+
+def test_who_left_is_gone_and_keeps_her_row() -> None:
+    table = Table(created())
+    agent, other = table.join(0, 1), table.join(0, 1)
+    table.work(agent, lambda arm: 1.0)
+    table.leave(agent)
+    table.leave(agent)
+    for move in (
+        lambda: table.ask(agent),
+        lambda: table.consent(agent, 0),
+        lambda: table.commits(agent, "r", (0, 0, 1)),
+    ):
+        with pytest.raises(Refused, match="You left"):
+            move()
+    assert table.ask(other).share
+    view = settlement_view(table.state, settlement_of(table.state))
+    assert [row.agent for row in view.rows] == [agent, other]
+    assert view.rows[0].explore == 1
+
+
+def test_an_arm_without_a_sharer_stands_outside() -> None:
+    table = Table(created(arms=["a", "b", "c"]))
+    agent, other = table.join(0, 1), table.join(2)
+    for _ in range(2):
+        table.work(agent, lambda arm: 0.5)
+    assert not table.ask(agent).share, "arm c was not explored yet, so a and b wait"
+    table.leave(other)
+    state = table.state
+    assert state.board.public[2]
+    assert state.board.active[2]
+    assert table.ask(agent).share, "nobody can explore c, so nobody waits for it"
+    assert state.rule.open_arms(state.board) == [1 - table.events[-1].arm]
+    table.tell(agent, state.members[agent].claim or 0, 0.5)
+    third = table.join(2)
+    assert table.ask(third).arm == 2, "shared again, it is the one to explore"
+
+
+def test_eliminated_stays_eliminated_though_it_be_shared_again() -> None:
+    table = Table(created(horizon=200))
+    agent = table.join(0, 1)
+    while all(table.state.board.active):
+        table.work(agent, lambda arm: 1.0 - arm)
+    table.consent(agent, 0)
+    table.consent(agent, 0, 1)
+    table.join(1)
+    assert table.state.board.active == [True, False]
+    assert not table.ask(agent).share
+
+
+def test_a_single_arm_with_a_sharer_is_not_explored() -> None:
+    table = Table(created())
+    agent, other = table.join(0), table.join(1)
+    table.work(agent, lambda arm: 0.5)
+    table.leave(other)
+    assert not table.ask(agent).share
+
+
+def test_glr_goes_on_where_the_leader_has_no_sharer() -> None:
+    table = Table(created(arms=["a", "b", "c"], rule="balanced-glr", horizon=1000))
+    first, others = table.join(0), table.join(1, 2)
+    for _ in range(3):
+        table.work(first, lambda arm: 1.0)
+        table.work(others, lambda arm: 0.5)
+        table.work(others, lambda arm: 0.5)
+    assert table.state.target() == 0
+    table.leave(first)
+    before = list(table.state.board.counts)
+    for _ in range(20):
+        assert table.work(others, lambda arm: 0.5).share
+    assert table.state.board.counts[0] == before[0]
+    assert sum(table.state.board.counts) == sum(before) + 20
+    assert not table.state.rule.open_arms(table.state.board).count(0)
+
+
+def test_glr_keeps_the_others_level_where_the_leader_has_no_sharer() -> None:
+    table = Table(created(arms=["a", "b", "c"], rule="balanced-glr", horizon=1000))
+    first, second, third = table.join(0), table.join(1), table.join(2)
+    crowd = [table.join(1) for _ in range(20)]
+    for _ in range(3):
+        table.work(first, lambda arm: 1.0)
+        table.work(second, lambda arm: 0.5)
+        table.work(third, lambda arm: 0.5)
+    table.leave(first)
+    handed = [table.ask(agent).share for agent in crowd]
+    assert 0 < sum(handed) <= 2  # not twenty claims on one arm while the other waits
+    table.ask(third)
+    counts, claims = table.state.board.counts, table.state.board.claims
+    assert abs(counts[1] + claims[1] - counts[2] - claims[2]) <= 1
+
+
+def test_an_old_consent_that_comes_again_changes_nothing() -> None:
+    table = Table(created())
+    agent = table.join(0)
+    table.move(moves.consent, agent, [0, 1], "r1")
+    table.move(moves.consent, agent, [], "r2")
+    written = len(table.events)
+    table.move(moves.consent, agent, [0, 1], "r1")
+    assert table.state.members[agent].shares == frozenset()
+    assert len(table.events) == written
+    asked = table.join(0, 1)
+    table.move(moves.ask, asked, "r3", False)
+    with pytest.raises(Refused, match="was an ask before"):
+        table.move(moves.consent, asked, [0], "r3")
+
+
+def test_an_invite_is_used_once() -> None:
+    table = Table(created())
+    table.move(moves.join, "Ada", [0], "i1")
+    with pytest.raises(Refused, match="invite was used") as refused:
+        table.move(moves.join, "Eve", [0], "i1")
+    assert refused.value.status == 403
+
+
+def test_requests_of_one_kind_are_not_those_of_another() -> None:
+    table = Table(created())
+    agent = table.join()
+    table.join(0)
+    asked = table.ask(agent, "r1")
+    assert not asked.share
+    reported = table.commits(agent, "r2", (0, 0, 3))
+    assert table.commits(agent, "r2", (0, 0, 3)) == reported
+    assert table.state.members[agent].used == 4
+    with pytest.raises(Refused, match="was an ask"):
+        table.commits(agent, "r1", (0, 0, 1))
+    with pytest.raises(Refused, match="reported commit pulls"):
+        table.ask(agent, "r2")
+
+
+def test_old_requests_are_forgotten() -> None:
+    table = Table(created(horizon=1000))
+    agent = table.join()
+    table.join(0)
+    for number in range(REMEMBERED + 1):
+        table.ask(agent, f"r{number}")
+    assert len(table.state.members[agent].answers) == REMEMBERED
+    assert "r0" not in table.state.members[agent].answers
+
+
+def test_explore_only_is_never_a_commit() -> None:
+    table = Table(created())
+    agent = table.join()
+    table.join(0)
+    written = len(table.events)
+    assert table.ask(agent, "r1", True) is None
+    assert len(table.events) == written
+    assert table.ask(agent, "r1") is not None, "nothing was written, so the request is still new"
+
+
+def test_the_horizon_holds_for_claims_and_commits() -> None:
+    table = Table(created(horizon=3))
+    agent, _ = table.join(0), table.join(1)
+    answer = table.ask(agent)
+    assert answer.share
+    with pytest.raises(Refused, match="2 of 3"):
+        table.commits(agent, "r1", (0, table.state.target(), 3))
+    table.commits(agent, "r1", (0, table.state.target(), 2))
+    assert table.ask(agent).seq == answer.seq, "her claim is hers, at the horizon too"
+    table.tell(agent, answer.seq, 1.0)
+    with pytest.raises(Refused, match="All 3 pulls"):
+        table.ask(agent)
+
+
+class TestReports:
+    """Of commit pulls that a client decided by itself."""
+
+    def table(self) -> tuple[Table, str, str]:
+        """Arm a leads at version 2; the first agent shares nothing."""
+        table = Table(created(arms=["a", "b"], horizon=1000))
+        agent, other = table.join(), table.join(0, 1)
+        for _ in range(2):
+            table.work(other, lambda arm: 1.0 - arm)
+        return table, agent, other
+
+    def refused(self, table: Table, agent: str, *runs: tuple[int, int, int]) -> str:
+        with pytest.raises(Refused) as refused:
+            table.commits(agent, "refused", *runs)
+        assert refused.value.status == 409
+        return refused.value.sentence
+
+    def test_leader(self) -> None:
+        table, agent, _ = self.table()
+        assert "not the leader" in self.refused(table, agent, (2, 1, 1))
+        table.commits(agent, "r1", (2, 0, 5))
+        assert table.state.members[agent].commit == {0: 5}
+
+    def test_open_arms_of_hers(self) -> None:
+        table, _, other = self.table()
+        assert "an arm you share was open" in self.refused(table, other, (2, 0, 1))
+
+    def test_an_arm_that_was_closed_for_a_moment(self) -> None:
+        table, _, _ = self.table()
+        third, fourth = table.join(0), table.join(0)
+        assert "an arm you share was open" in self.refused(table, fourth, (2, 0, 1))
+        assert table.ask(third).share
+        table.consent(third)  # her claim is gone, and its arm is open again
+        assert table.ask(fourth).share
+        table.commits(fourth, "r1", (2, 0, 1))
+
+    def test_not_before_she_came(self) -> None:
+        table, _, other = self.table()
+        held = table.ask(other)
+        table.tell(other, held.seq, 1.0)
+        newcomer = table.join()
+        assert "At no moment" in self.refused(table, newcomer, (2, 0, 1))
+        table.commits(newcomer, "r1", (3, 0, 1))
+
+    def test_versions_to_come_and_falling(self) -> None:
+        table, agent, other = self.table()
+        assert "not come to this version" in self.refused(table, agent, (3, 0, 1))
+        table.work(other, lambda arm: 1.0)
+        assert "never fall" in self.refused(table, agent, (3, 0, 1), (2, 0, 1))
+        table.commits(agent, "r1", (3, 0, 1))
+        assert "never fall" in self.refused(table, agent, (2, 0, 1))
+
+    def test_an_asked_commit_is_no_report(self) -> None:
+        table, agent, other = self.table()
+        table.work(other, lambda arm: 1.0)
+        assert table.ask(agent).version == 3
+        table.commits(agent, "r1", (2, 0, 1), (3, 0, 1))
+
+    def test_until_claim_seconds_after_it_was_superseded(self) -> None:
+        table, agent, other = self.table()
+        table.now += 100_000
+        held = table.ask(other)
+        table.tell(other, held.seq, 1.0)
+        table.now += 1000
+        table.commits(agent, "r1", (2, 0, 1))
+        table.now += 1
+        assert "gone for more than 1 seconds" in self.refused(table, agent, (2, 0, 1))
+        table.commits(agent, "r2", (3, 0, 1))
+
+    def test_to_the_last_millisecond(self) -> None:
+        table, agent, other = self.table()
+        table.work(other, lambda arm: 1.0)
+        table.now += 1000
+        table.work(other, lambda arm: 1.0)  # what is gone is forgotten, and version 2 is not gone yet
+        table.commits(agent, "r1", (2, 0, 1))
+
+    def test_what_she_shared_before_does_not_count_for_the_board_that_her_consent_brings(self) -> None:
+        table = Table(created())
+        agent = table.join()
+        table.consent(agent, 0, 1)
+        target = table.state.target()
+        assert target is not None
+        self.refused(table, agent, (0, target, 1))
+
+    def test_what_she_shares_from_now_on_does_not_count_for_the_board_before(self) -> None:
+        table = Table(created(arms=["a", "b", "c"]))
+        first, second, third = table.state.board.tie_order
+        agent = table.join(second, third)
+        table.consent(agent, first)
+        self.refused(table, agent, (0, second, 1))
+        table.commits(agent, "r1", (0, first, 1))
+
+    def test_a_claim_that_is_due_lapses_first(self) -> None:
+        """A place that is freed on one arm closes the other, so who shares that one may commit."""
+        table, _, _ = self.table()
+        one, two = table.join(0), table.join(1)
+        assert table.ask(two).share
+        table.now += 500
+        assert table.ask(one).share
+        third = table.join(0)
+        self.refused(table, third, (2, 0, 1))
+        table.now += 500
+        table.commits(third, "r1", (2, 0, 1))
+        assert [type(event) for event in table.events[-2:]] == [Lapse, Commit]
+
+    def test_nothing_of_a_report_counts_if_a_part_does_not(self) -> None:
+        table, agent, _ = self.table()
+        self.refused(table, agent, (2, 0, 5), (2, 1, 1))
+        assert table.state.members[agent].used == 0
+
+
+def test_time_never_runs_backwards() -> None:
+    table = Table(created())
+    agent = table.join(0, 1)
+    table.now -= 10_000
+    table.ask(agent)
+    assert table.events[-1].time == START
+
+
+def test_snapshots_of_many_arms() -> None:
+    table = Table(created(arms=[f"arm {number}" for number in range(1000)]))
+    agent = table.join(*range(1000))
+    table.work(agent, lambda arm: 1.0)
+    table.ask(agent)
+    assert kept(State.load(table.state.dump())) == kept(table.state)
+
+
+@pytest.mark.parametrize("told", [None, 0.5])
+def test_a_pull_that_is_no_claim(told: float | None) -> None:
+    claim = Claim(seq=3, time=0, agent="a1", arm=0)
+    commit = Commit(seq=3, time=0, agent="a1", runs=(), asked=True)
+    tell = Tell(seq=4, time=0, agent="a1", pull=3, arm=0, reward=0.5, version=1)
+    if told is not None:
+        assert moves.not_open("a1", tell, claim, 0.5) is tell
+        with pytest.raises(Refused, match="another reward"):
+            moves.not_open("a1", tell, claim, 0.25)
+        with pytest.raises(Refused, match="another agent"):
+            moves.not_open("a2", tell, claim, 0.5)
+        return
+    for row, agent, status in ((claim, "a1", 403), (claim, "a2", 403), (commit, "a1", 403), (None, "a1", 404)):
+        with pytest.raises(Refused) as refused:
+            moves.not_open(agent, None, row, 0.5)
+        assert refused.value.status == status
+
+
+@pytest.mark.parametrize("reward", [-0.001, 1.001, math.nan, math.inf, -math.inf])
+def test_rewards_are_from_0_to_1(reward: float) -> None:
+    with pytest.raises(Refused, match="from 0 to 1"):
+        moves.check_reward(reward)
+
+
+# --- accounts -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(configurations(("paper", "equal-share", "equal-share-expected", "none")), sequences())
+@example(created(arms=["a", "b"], horizon=60), [("join", frozenset({0, 1})), ("many", 150, 0.0, 1.0), ("close",)])
+def test_accounts(create: Create, happens: list[Step]) -> None:
+    table = played(create, [step for step in happens if step != ("close",)])
+    before = inputs(table.state)
+    found = settled(before)
+    view = settlement_view(before, found)
+    closed = table.close()
+    after = settlement_view(table.state, settlement_of(table.state))
+    assert msgspec.structs.replace(after, closed=False) == view, "what is recorded at the close is enough"
+    assert closed.profit == view.profit
+    assert view.profit + sum(row.net for row in view.rows) == 0
+    assert view.charge - view.compensation == view.profit
+    assert [row.agent for row in view.rows] == list(table.state.members)
+    for row in view.rows:
+        own = own_view(view, row.agent)
+        assert own.rows == [row]
+        assert own.profit == view.profit
+        assert row.net == row.compensation - row.charge
+
+
+def test_inputs_stay_as_they_were() -> None:
+    table = Table(created())
+    agent = table.join(0, 1)
+    table.work(agent, lambda arm: 1.0)
+    given = inputs(table.state)
+    before = settlement_view(given, settled(given))
+    table.join(0)
+    for _ in range(20):
+        table.work(agent, lambda arm: 1.0 - arm)
+    assert settlement_view(given, settled(given)) == before
+
+
+def test_a_turn_is_written_at_the_ledgers_time() -> None:
+    table = Table(created())
+    assert Turn(table.state, START - 5).now == START
+    assert Turn(table.state, START + 5).now == START + 5

@@ -1,0 +1,607 @@
+"""Verifying a ledger: what is right is found right, and what is not is named by its line."""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.support.sequences import START, Step, Table, configurations, created, played, sequences
+
+from partage.errors import FileError
+from partage.ledger import verify as module
+from partage.ledger.chain import GENESIS, line, next_head, row_hash, seal
+from partage.ledger.events import (
+    AnyEvent,
+    Claim,
+    Close,
+    Commit,
+    Consent,
+    Create,
+    Join,
+    Lapse,
+    Leave,
+    Run,
+    Tell,
+    decode,
+)
+from partage.ledger.settlement import settlement_of, settlement_view
+from partage.ledger.state import tie_order
+from partage.ledger.verify import verify
+from partage.ledger.views import board_view
+
+SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
+
+
+@cache
+def a_game(settlement: str = "equal-share", closed: bool = True) -> Table:
+    """A collaboration with something of everything; an arm is out at the end."""
+    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=0.01))
+    chance = random.Random(1)
+    paid = {0: 1.0, 1: 0.0, 2: 0.75}
+
+    def reward(arm: int) -> float:
+        table.now += chance.choice([0, 0, 1, 40])
+        return paid[arm]
+
+    ada, bob, eve = table.join(0, 1, 2), table.join(0, 1), table.join(2)
+    late = table.ask(ada, "first")
+    table.now += 1500
+    table.ask(bob)  # lets Ada's claim lapse
+    table.tell(ada, late.seq, paid[late.arm])
+    table.tell(bob, table.state.members[bob].claim or 0, 1.0)
+    for turn in range(150):
+        for agent in (ada, bob, eve):
+            table.work(agent, reward)
+        if turn == 20:
+            table.consent(eve, 1, 2)
+        if turn == 40:
+            table.consent(eve, 2)
+    fan = table.join()
+    for turn in range(5):
+        table.commits(fan, f"report {turn}", (table.state.version, table.state.target() or 0, 10))
+        table.ask(fan, f"asked {turn}")
+    table.leave(bob)
+    table.ask(ada)
+    assert not table.state.board.active[1]
+    if closed:
+        table.close()
+    return table
+
+
+def forged(table: Table, change: Callable[[list[AnyEvent]], object], reader: str | None = None) -> list[bytes]:
+    """The lines after a change, by somebody who computes all hashes again."""
+    events = list(table.events)
+    change(events)
+    head, lines = GENESIS, []
+    for event in events:
+        row = seal(event, head)
+        head = row.head
+        lines.append(line(row, event, reader))
+    return lines
+
+
+def place(table: Table, kind: type, number: int = 0) -> int:
+    """Where the event of a kind stands, from 0."""
+    return [where for where, event in enumerate(table.events) if isinstance(event, kind)][number]
+
+
+def other_tie_order(table: Table) -> str:
+    """A seed by which another arm comes first."""
+    seeds = (f"{number:032x}" for number in range(100))
+    return next(seed for seed in seeds if tie_order(seed, 3)[0] != table.state.board.tie_order[0])
+
+
+def with_fields(where: int, **fields: Any) -> Callable[[list[AnyEvent]], None]:
+    """A change of some fields of an event."""
+
+    def change(events: list[AnyEvent]) -> None:
+        events[where] = msgspec.structs.replace(events[where], **fields)
+
+    return change
+
+
+def problem(lines: Any, **given: Any) -> tuple[int | None, str]:
+    """What is wrong."""
+    found = verify(lines, **given)
+    assert found.problem is not None
+    assert not found.ok
+    assert found.board is None
+    if found.problem.line is not None:
+        assert found.lines == found.problem.line - 1
+        assert str(found.problem).startswith(f"Line {found.problem.line:,}: ")
+    return tuple(found.problem)
+
+
+# --- what is right --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("settlement", SETTLEMENTS)
+def test_a_whole_ledger(settlement: str, closed: bool) -> None:
+    table = a_game(settlement, closed)
+    found = verify(table.lines(), head=table.rows[30].head)
+    assert found.problem is None
+    assert found.ok
+    assert found.whole
+    assert found.lines == len(table.rows)
+    assert found.head == table.head
+    assert found.board == board_view(table.state)
+    assert found.settlement == settlement_view(table.state, settlement_of(table.state))
+    assert found.settlement.profit + sum(row.net for row in found.settlement.rows) == 0
+    assert any("line 31" in sentence for sentence in found.checked)
+    assert any("sum to zero" in sentence for sentence in found.checked) == closed
+    assert not any("hidden" in sentence for sentence in found.trusted)
+
+
+@settings(max_examples=100)
+@given(configurations(SETTLEMENTS), sequences())
+@example(
+    created(arms=["a", "b"], horizon=200, settlement="equal-share"),
+    [("join", frozenset({0, 1}))] * 2 + [("many", 200, 0.0, 1.0), ("close",)],
+)
+def test_whatever_happens_verifies(create: Create, happens: list[Step]) -> None:
+    table = played(create, happens)
+    found = verify(table.lines())
+    assert found.problem is None
+    assert found.board == board_view(table.state)
+    assert found.settlement == settlement_view(table.state, settlement_of(table.state))
+    for agent in table.state.members:
+        copy = verify(table.lines(agent), agent=agent, head=table.head)
+        assert copy.problem is None
+        assert copy.board == found.board
+        assert copy.whole == all(event.agent == agent for event in table.events if isinstance(event, Commit))
+        if table.state.closed is not None:
+            assert copy.row == next(row for row in found.settlement.rows if row.agent == agent)
+        assert verify(table.lines(agent)).problem is None
+
+
+@pytest.mark.parametrize("settlement", SETTLEMENTS)
+def test_a_members_copy(settlement: str) -> None:
+    table = a_game(settlement)
+    full = verify(table.lines()).settlement
+    assert full is not None
+    for agent, told in (("a1", "a1"), ("a2", None), ("a3", "a3"), ("a4", None)):
+        found = verify(table.lines(agent), head=table.head, agent=told)
+        assert found.problem is None
+        assert not found.whole
+        assert found.agent == agent
+        assert found.settlement is None
+        assert found.row == next(row for row in full.rows if row.agent == agent)
+        assert any("lines are hidden" in sentence for sentence in found.trusted)
+        assert any("commit pulls of each arm" in sentence for sentence in found.trusted)
+        assert any("ceilings of the other" in sentence for sentence in found.trusted) == ("equal" in settlement)
+        assert any("Her row" in sentence for sentence in found.checked)
+
+
+def test_a_members_copy_while_it_is_open() -> None:
+    found = verify(a_game(closed=False).lines("a1"))
+    assert found.ok
+    assert found.row is None
+    assert any("not closed" in sentence for sentence in found.trusted)
+
+
+def test_whose_copy_cannot_always_be_told() -> None:
+    table = Table(created())
+    silent, other, _ = table.join(), table.join(0), table.join(1)
+    assert table.work(other, lambda arm: 1.0).share
+    assert not table.ask(other).share
+    table.close()
+    found = verify(table.lines(silent))
+    assert found.ok
+    assert found.agent is None
+    assert found.row is None
+    assert any("cannot be told" in sentence for sentence in found.trusted)
+    named = verify(table.lines(silent), agent=silent)
+    assert named.row is not None
+    assert named.row.commit == 0
+    assert problem(table.lines(silent), agent="a9")[1] == "The agent who was named is not in this ledger."
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_another_agents_copy(closed: bool) -> None:
+    number, sentence = problem(a_game(closed=closed).lines("a4"), agent="a2")
+    assert number is None
+    assert "not the copy of the agent who was named" in sentence
+
+
+def test_a_history_without_a_kept_head_is_trusted() -> None:
+    lines = a_game().lines()
+    assert any("No head" in sentence for sentence in verify(lines).trusted)
+    assert not any("No head" in sentence for sentence in verify(lines, head=a_game().head).trusted)
+
+
+def test_a_ledger_up_to_any_line() -> None:
+    lines = a_game().lines()
+    for last in (1, 2, 5, 50, len(lines) - 1):
+        assert verify(lines[:last]).ok
+
+
+def test_from_a_file_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROGRESS_EVERY", 100)
+    path = tmp_path / "ledger.ndjson"
+    path.write_bytes(b"".join(a_game().lines()))
+    seen: list[int] = []
+    assert verify(path, progress=seen.append).ok
+    assert seen[:2] == [100, 200]
+    assert seen[-1] == len(a_game().rows)
+    assert verify(str(path)).ok
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert verify(path).ok
+    assert verify([text.decode() for text in a_game().lines()]).ok
+
+
+def test_other_agents_may_use_a_forgotten_request_again() -> None:
+    """The controller remembers so many requests; those of hidden lines count, too."""
+    table = Table(created(horizon=2000))
+    agent, other = table.join(0), table.join(1)
+    assert table.ask(agent, "again").share
+    table.tell(agent, table.events[-1].seq, 1.0)
+    for number in range(256):
+        assert not table.ask(agent, f"r{number}").share
+    table.work(other, lambda arm: 0.0)
+    assert table.ask(agent, "again").share
+    for reader in (None, agent, other):
+        assert verify(table.lines(reader)).problem is None
+    named = verify(table.lines(other), agent=other)
+    assert named.problem is None
+
+
+# --- what was changed -----------------------------------------------------------------------------------------
+
+
+def test_every_byte_counts() -> None:
+    """A byte of any line, changed in any way, is found in that line."""
+    chance = random.Random(2)
+    for reader in (None, "a4"):
+        lines = a_game().lines(reader)
+        for _ in range(150):
+            where = chance.randrange(len(lines))
+            text = bytearray(lines[where].rstrip(b"\n"))
+            at = chance.randrange(len(text))
+            text[at] ^= chance.choice([1, 2, 32, 128, 255])
+            assert problem([*lines[:where], bytes(text) + b"\n", *lines[where + 1 :]])[0] == where + 1
+
+
+@pytest.mark.parametrize("reader", [None, "a1"])
+def test_lines_missing_doubled_swapped(reader: str | None) -> None:
+    lines = a_game().lines(reader)
+    for where in (0, 1, 7, 100, len(lines) - 2):
+        number, sentence = problem([*lines[:where], *lines[where + 1 :]])
+        assert number == where + 1
+        assert "missing, repeated or out of place" in sentence
+        assert problem([*lines[: where + 1], *lines[where:]])[0] == where + 2
+        swapped = [*lines[:where], lines[where + 1], lines[where], *lines[where + 2 :]]
+        assert problem(swapped)[0] == where + 1
+
+
+def test_a_hash_that_does_not_fit_is_named() -> None:
+    lines = a_game().lines()
+    where = place(a_game(), Tell, 1)
+    changed = lines[where].replace(b'"reward":1.0', b'"reward":0.0')
+    assert changed != lines[where]
+    assert problem([*lines[:where], changed, *lines[where + 1 :]]) == (
+        where + 1,
+        "its hash does not fit: this row, or what stands before it, was changed.",
+    )
+
+
+def test_a_rewritten_history_is_found_by_the_kept_head() -> None:
+    table = a_game(closed=False)
+    # Eve's name is the operator's word alone: a forger who computes all hashes again is not found without a head.
+    lines = forged(table, with_fields(3, name="Mallory"))
+    assert verify(lines).ok
+    number, sentence = problem(lines, head=table.head)
+    assert number is None
+    assert sentence == f"The history was rewritten: no line has the head {table.head}."
+    assert verify(lines, head=json.loads(lines[-1])["head"]).ok
+    assert problem(table.lines(), head="nonsense")[0] is None
+    assert verify(table.lines(), head=f" {table.head.upper()}\n").ok
+
+
+def test_a_forged_reward() -> None:
+    table = a_game(closed=False)
+    where = place(table, Tell, -1)
+    lines = forged(table, with_fields(where, reward=0.125))
+    assert verify(lines).ok, "no decision depends on the last reward"
+    assert problem(lines, head=table.head)[0] is None
+
+    early = [at for at, event in enumerate(table.events) if isinstance(event, Tell) and event.arm == 1][:60]
+
+    def better(events: list[AnyEvent]) -> None:
+        for at in early:
+            with_fields(at, reward=1.0)(events)
+
+    number, sentence = problem(forged(table, better))
+    assert number is not None
+    assert number > early[0]
+    assert "does not follow" in sentence or "would have refused" in sentence
+
+
+BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]] = {
+    "reward above 1": (lambda t: with_fields(place(t, Tell, 5), reward=1.5), "from 0 to 1"),
+    "reward below 0": (lambda t: with_fields(place(t, Tell, 5), reward=-0.5), "from 0 to 1"),
+    "tell of another arm": (
+        lambda t: with_fields(place(t, Tell, 5), arm=1 if t.events[place(t, Tell, 5)].arm != 1 else 0),
+        "does not follow",
+    ),
+    "tell of another version": (lambda t: with_fields(place(t, Tell, 5), version=99), "does not follow"),
+    "tell of no claim": (lambda t: with_fields(place(t, Tell, 5), pull=2), "not waiting"),
+    "tell by another agent": (lambda t: with_fields(place(t, Tell, 5), agent="a4"), "not joined"),
+    "claim of another arm": (
+        lambda t: with_fields(place(t, Claim, 9), arm=(t.events[place(t, Claim, 9)].arm + 1) % 3),
+        "here the controller hands out a claim of arm",
+    ),
+    "claim in place of a commit": (
+        lambda t: (
+            lambda events: events.__setitem__(
+                place(t, Commit),
+                Claim(seq=place(t, Commit) + 1, time=events[place(t, Commit)].time, agent="a1", arm=0),
+            )
+        ),
+        "hands out a claim|writes nothing|counts a commit",
+    ),
+    "lapse too early": (
+        lambda t: (
+            lambda events: events.insert(
+                place(t, Claim) + 1,
+                Lapse(
+                    seq=place(t, Claim) + 2,
+                    time=events[place(t, Claim)].time + 999,
+                    agent="a1",
+                    pull=place(t, Claim) + 1,
+                ),
+            )
+        ),
+        "not the next one due",
+    ),
+    "lapse left out": (
+        lambda t: (
+            lambda events: events.__setitem__(
+                slice(None),
+                [
+                    *events[: place(t, Lapse)],
+                    msgspec.structs.replace(events[place(t, Lapse) + 1], seq=place(t, Lapse) + 1),
+                ],
+            )
+        ),
+        "here the controller lets the claim 5 lapse, which was due",
+    ),
+    "lapse of another agent": (lambda t: with_fields(place(t, Lapse), agent="a2"), "lets the claim 5 lapse"),
+    "time falls": (lambda t: with_fields(place(t, Tell, 5), time=START - 1), "time is before"),
+    "agent unknown": (lambda t: with_fields(place(t, Claim, 9), agent="a77"), "not joined"),
+    "another agent joins": (lambda t: with_fields(place(t, Join, 1), agent="a7"), "something else"),
+    "an invite twice": (lambda t: with_fields(place(t, Join, 1), invite="invite 1"), "invite was used"),
+    "shares of no arm": (lambda t: with_fields(place(t, Join, 1), shares=(0, 3)), "does not have"),
+    "shares twice": (lambda t: with_fields(place(t, Join, 1), shares=(0, 0, 1)), "something else"),
+    "consent to what she shares": (
+        lambda t: lambda events: events.insert(4, Consent(seq=5, time=START, agent="a1", shares=(0, 1, 2))),
+        "writes nothing",
+    ),
+    "commit to another arm": (
+        lambda t: with_fields(place(t, Commit, -1), runs=(Run(t.state.version, 1, 1),)),
+        "counts a commit pull of arm a",
+    ),
+    "more commits than the horizon": (
+        lambda t: with_fields(place(t, Commit, -2), runs=(Run(t.state.version, 0, 400),)),
+        "horizon leaves",
+    ),
+    "report of an arm that was not the leader": (
+        lambda t: with_fields(place(t, Commit, -2), runs=(Run(t.state.version, 2, 1),)),
+        "not the leader",
+    ),
+    "report without a request": (lambda t: with_fields(place(t, Commit, -2), request=None), "without a request"),
+    "report of nothing": (lambda t: with_fields(place(t, Commit, -2), runs=()), "without a request, or none"),
+    "leaves twice": (
+        lambda t: (
+            lambda events: events.insert(
+                place(t, Leave) + 1, msgspec.structs.replace(events[place(t, Leave)], seq=place(t, Leave) + 2)
+            )
+        ),
+        "writes nothing",
+    ),
+    "created twice": (
+        lambda t: lambda events: events.insert(1, msgspec.structs.replace(events[0], seq=2)),
+        "creates the collaboration again",
+    ),
+    "a rule unknown": (lambda t: with_fields(0, rule="chance"), "would have refused"),
+    "a rule that is not live": (lambda t: with_fields(0, rule="two-ucb"), "would have refused"),
+    "a seed that is none": (lambda t: with_fields(0, tie_seed="x"), "never does"),
+    "no balance": (lambda t: with_fields(0, balance=None), "never does"),
+    "another tie order": (lambda t: with_fields(0, tie_seed=other_tie_order(t)), "does not follow"),
+    "explore totals": (lambda t: with_fields(-1, explore=(1, 2, 3)), "totals of explore"),
+    "commit totals": (lambda t: with_fields(-1, commit=(*t.events[-1].commit[:2], 7)), "totals of commit"),
+    "too few totals": (lambda t: with_fields(-1, commit=()), "totals of commit"),
+    "profit": (lambda t: with_fields(-1, profit=t.events[-1].profit + 1), "profit"),
+    "common charge": (
+        lambda t: with_fields(-1, common_charge=(t.events[-1].common_charge or 0) + 0.5),
+        "common charge",
+    ),
+    "a ceiling": (lambda t: with_fields(-1, ceilings={**t.events[-1].ceilings, "a1": 0.5}), "ceiling of agent a1"),
+    "a ceiling beyond reason": (
+        lambda t: with_fields(-1, ceilings={**t.events[-1].ceilings, "a1": 1e300}),
+        "between 0",
+    ),
+    "a ceiling missing": (lambda t: with_fields(-1, ceilings={"a1": 0.5}), "everyone's ceiling"),
+    "no ceilings": (lambda t: with_fields(-1, ceilings=None, ceiling_seed=None), "everyone's ceiling"),
+    "another seed": (lambda t: with_fields(-1, ceiling_seed="1"), "seed of its plays"),
+    "after the close": (
+        lambda t: lambda events: events.append(msgspec.structs.replace(events[-1], seq=len(events) + 1)),
+        "closed, and nothing",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_forgeries_with_all_hashes_right_that_mean_something_wrong(what: str) -> None:
+    make, sentence = BAD[what]
+    table = a_game()
+    number, said = problem(forged(table, make(table)))
+    assert number is not None
+    assert re.search(sentence, said), said
+
+
+def test_ceilings_where_there_are_none() -> None:
+    table = a_game("paper")
+    assert "has none" in problem(forged(table, with_fields(-1, ceiling_seed="0")))[1]
+
+
+def test_an_equal_share_that_everyone_could_not_pay() -> None:
+    """Then everybody pays her ceiling, and the common charge is none."""
+    table = a_game()
+    assert isinstance(table.events[-1], Close)
+    number, said = problem(forged(table, with_fields(-1, common_charge=1e6)))
+    assert number == len(table.events)
+    assert "common charge" in said
+
+
+# --- a member's copy that was changed -------------------------------------------------------------------------
+
+
+def test_forgeries_in_a_members_copy() -> None:
+    table = a_game()
+    closed = table.events[-1]
+    assert isinstance(closed, Close)
+    assert closed.ceilings is not None
+    for change, sentence in (
+        (with_fields(-1, ceilings={**closed.ceilings, "a4": closed.ceilings["a4"] + 1}), "ceiling of agent a4"),
+        (with_fields(-1, common_charge=2.0 if closed.common_charge != 2.0 else 3.0), "common charge"),
+        (with_fields(-1, profit=closed.profit + 100), "profit"),
+        (with_fields(-1, explore=(0, 0, 0)), "totals of explore"),
+        (with_fields(-1, commit=(0, 0, 0)), "totals of commit"),
+        (with_fields(place(table, Commit, -1), runs=(Run(table.state.version, 1, 1),)), "counts a commit pull"),
+        (
+            with_fields(place(table, Claim, 9), arm=(table.events[place(table, Claim, 9)].arm + 1) % 3),
+            "does not follow",
+        ),
+    ):
+        number, said = problem(forged(table, change, "a4"))
+        assert number is not None
+        assert sentence in said
+
+
+def test_hidden_lines_hide_commits_only() -> None:
+    """A hidden line that was anything else does not go with those after it."""
+    table = a_game()
+    for kind in (Create, Join, Claim, Tell, Lapse):
+        lines, where = table.lines("a4"), place(table, kind)
+        row = table.rows[where]
+        hidden = line(row, Commit(seq=row.seq, time=START, agent="nobody", runs=()), "a4")
+        number, _ = problem([*lines[:where], hidden, *lines[where + 1 :]])
+        assert number is not None
+        assert number >= where + 1
+
+
+def test_after_a_close_nothing_is_hidden() -> None:
+    table = a_game()
+    lines = table.lines("a4")
+    extra = seal(Commit(seq=len(lines) + 1, time=START, agent="a1", runs=()), table.head)
+    assert "closed" in problem([*lines, line(extra, decode(extra.body), "a4")])[1]
+
+
+# --- what is no ledger ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"\n\n\n",
+        b"hello",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"\x00\xff\xfe" * 1000,
+        b"[" * 100_000,
+        b'{"head":' + b"[" * 100_000,
+        b'{"head":"x","row":{},"salt":"y"}\n',
+        b'{"head":"' + b"0" * 64 + b'","row":{},"salt":"' + b"0" * 32 + b'"}\n',
+        b'{"head":"' + b"0" * 64 + b'","row_hash":"' + b"0" * 64 + b'","seq":1}\n',
+        b'{"head":"' + b"0" * 64 + b'","row_hash":"' + b"0" * 64 + b'","seq":1e999}\n',
+        b'{"head":"' + b"0" * 64 + b'","row":"\xff","salt":"' + b"0" * 32 + b'"}\n',
+        "ﬁ \u2028".encode(),
+    ],
+)
+def test_no_ledger_is_a_sentence(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    path.write_bytes(content)
+    number, sentence = problem(path)
+    assert number in (None, 1)
+    assert sentence.endswith(".")
+
+
+def test_a_first_line_that_creates_nothing() -> None:
+    join = Join(seq=1, time=START, agent="a1", name="Ada", shares=(), invite="i")
+    row = seal(join, GENESIS)
+    assert "begins with the line that creates" in problem([line(row, join, None)])[1]
+
+
+def test_a_row_that_is_no_event() -> None:
+    for body in (b'{"kind":"party","seq":1,"time":0}', b"[1]", b'"\xff"', b"{" * 10):
+        event = a_game().events[0]
+        row = seal(event, GENESIS)._replace(body=body)
+        row = row._replace(head=next_head(GENESIS, row_hash(row.salt, body)))
+        assert problem([line(row, event, None)])[0] == 1
+
+
+def test_a_row_in_other_bytes() -> None:
+    event = a_game().events[0]
+    row = seal(event, GENESIS)
+    body = row.body.replace(b'"horizon":400', b'"horizon": 400')
+    row = row._replace(body=body, head=next_head(GENESIS, row_hash(row.salt, body)))
+    assert "not written as the controller writes it" in problem([line(row, event, None)])[1]
+
+
+def test_a_file_that_ends_within_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    whole = b"".join(a_game().lines()[:10])
+    path.write_bytes(whole[:-20])
+    assert problem(path) == (10, "the file ends within it; download the ledger again.")
+
+
+def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    path = tmp_path / "ledger"
+    path.write_bytes(b'{"head"' + b" " * 10_000)
+    assert "no line of a ledger" in problem(path)[1]
+
+
+@pytest.mark.parametrize("name", ["nowhere", ".", "\0"])
+def test_a_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot be read"):
+        verify(str(tmp_path / name))
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_no_change_of_a_row_makes_a_traceback(data: st.DataObject) -> None:
+    """Whatever stands in a row, with its hashes right: there is a result."""
+    table = a_game()
+    where = data.draw(st.sampled_from([0, 1, 4, 5, 6, 7, 8, 40, len(table.rows) - 1]))
+    fields = json.loads(table.rows[where].body)
+    name = data.draw(st.sampled_from(sorted(fields)))
+    fields[name] = data.draw(
+        st.one_of(
+            st.sampled_from([None, "", [], {}, -1, 0, 2**63, 2**70, 1e308, -0.0, "inf", True, [5], ["a"], "a" * 200]),
+            st.integers(),
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.text(max_size=5),
+            st.lists(st.integers(0, 10**20), max_size=4),
+        )
+    )
+    body = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
+        errors="surrogatepass"
+    )
+    lines, head = table.lines()[:where], table.rows[where - 1].head if where else GENESIS
+    for row, text in [(table.rows[where], body), *((row, row.body) for row in table.rows[where + 1 : where + 20])]:
+        head = next_head(head, row_hash(row.salt, text))
+        lines.append(line(row._replace(body=text, head=head), table.events[0], None))
+    found = verify(lines)
+    assert found.problem is None or found.problem.sentence.endswith((".", ")."))

@@ -1,0 +1,222 @@
+"""What /schema says of each call is what the server answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.api import TOKEN, Host, Speaker, connected, serving
+
+from partage.ledger import messages as wire
+
+ONE = "/v1/collaborations/{id}"
+READING = {401, 403, 404, 503}
+WRITING = {400, 401, 403, 409, 413, 422, 503}
+
+CALLS: dict[tuple[str, str], set[int]] = {
+    ("post", "/v1/collaborations"): {201} | WRITING,
+    ("get", "/v1/collaborations"): {200, 401, 403, 503},
+    ("get", ONE): {200} | READING,
+    ("get", f"{ONE}/agents"): {200} | READING,
+    ("post", f"{ONE}/agents"): {201} | WRITING,
+    ("get", f"{ONE}/invites"): {200} | READING,
+    ("post", f"{ONE}/invites"): {201, 404} | WRITING,
+    ("delete", f"{ONE}/invites/{{invite_id}}"): {204} | READING,
+    ("post", f"{ONE}/close"): {200} | READING,
+    ("get", f"{ONE}/board"): {200, 304} | READING,
+    ("get", f"{ONE}/events"): {200} | READING,
+    ("get", f"{ONE}/settlement"): {200} | READING,
+    ("get", f"{ONE}/ledger"): {200} | READING,
+    ("post", f"{ONE}/ask"): {200, 204} | WRITING,
+    ("post", f"{ONE}/tell"): {200, 404} | WRITING,
+    ("post", f"{ONE}/commits"): {200} | WRITING,
+    ("get", f"{ONE}/agents/me"): {200, 401, 403, 503},
+    ("patch", f"{ONE}/agents/me"): {200} | WRITING,
+    ("delete", f"{ONE}/agents/me"): {204, 401, 403, 409, 503},
+    ("get", "/health"): {200},
+    ("get", "/ready"): {200, 503},
+}
+
+TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on SQLite."""
+    with serving(f"sqlite:///{tmp_path_factory.mktemp('schema')}/partage.db") as server:
+        yield server.url
+
+
+@pytest.fixture
+def schema(url: str) -> dict[str, Any]:
+    """What /schema answers."""
+    found: dict[str, Any] = connected(url).get("/schema").json()
+    return found
+
+
+def resolved(kind: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in kind:
+        found: dict[str, Any] = schema["components"]["schemas"][kind["$ref"].rsplit("/", 1)[1]]
+        return found
+    return kind
+
+
+def fits(value: Any, kind: dict[str, Any], schema: dict[str, Any]) -> bool:
+    """Whether a value is what a schema says, with no field that it does not name."""
+    kind = resolved(kind, schema)
+    if "oneOf" in kind:
+        return any(fits(value, one, schema) for one in kind["oneOf"])
+    if not isinstance(value, TYPES[kind["type"]]) or (isinstance(value, bool) and kind["type"] != "boolean"):
+        return False
+    if isinstance(value, list):
+        return all(fits(one, kind["items"], schema) for one in value)
+    if isinstance(value, dict) and "properties" in kind:
+        named = set(kind.get("required", ())) <= set(value) <= set(kind["properties"])
+        return named and all(fits(one, kind["properties"][name], schema) for name, one in value.items())
+    return True
+
+
+def assert_described(answer: httpx.Response, path: str, schema: dict[str, Any]) -> None:
+    """See that an answer is as /schema says: its status, its media type and what is in it."""
+    answers = schema["paths"][path][answer.request.method.lower()]["responses"]
+    said = answers[str(answer.status_code)]
+    if not answer.content:
+        assert "content" not in said
+        return
+    ((media_type, content),) = said["content"].items()
+    assert answer.headers["content-type"].split(";")[0] == media_type
+    if media_type == "application/json":
+        assert fits(answer.json(), content["schema"], schema), answer.text
+
+
+def test_every_call_says_how_it_may_be_answered(schema: dict[str, Any]) -> None:
+    told = {
+        (method, path): set(map(int, call["responses"]))
+        for path, calls in schema["paths"].items()
+        for method, call in calls.items()
+    }
+    assert told == CALLS
+
+
+def test_all_errors_look_alike(schema: dict[str, Any]) -> None:
+    for calls in schema["paths"].values():
+        for call in calls.values():
+            for status, answer in call["responses"].items():
+                if int(status) >= 400:
+                    assert answer["content"] == {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}
+                    }
+    error = schema["components"]["schemas"]["Error"]
+    assert (set(error["properties"]), error["required"]) == ({"error", "field"}, ["error"])
+
+
+def test_who_may_call(schema: dict[str, Any]) -> None:
+    assert "security" not in schema
+    for path, calls in schema["paths"].items():
+        for method, call in calls.items():
+            expected: Any = None if path in ("/health", "/ready") else [{"token": []}]
+            if (method, path) == ("post", f"{ONE}/agents"):
+                expected = [{"invite": []}]
+            assert call.get("security") == expected, (method, path)
+    assert set(schema["components"]["securitySchemes"]) == {"token", "invite"}
+
+
+def test_bodies_that_may_be_left_out(url: str, schema: dict[str, Any]) -> None:
+    bodies = {
+        (method, path): call["requestBody"]["required"]
+        for path, calls in schema["paths"].items()
+        for method, call in calls.items()
+        if "requestBody" in call
+    }
+    assert {call for call, required in bodies.items() if not required} == {
+        ("post", f"{ONE}/ask"),
+        ("post", f"{ONE}/invites"),
+    }
+    host = Host(url)
+    host.join("a").ok("POST", "/ask")
+    host.ok("POST", "/invites")
+    Speaker(url, TOKEN).refused(400, "POST")
+
+
+def test_the_board_and_its_tag(schema: dict[str, Any]) -> None:
+    call = schema["paths"][f"{ONE}/board"]["get"]
+    assert call["responses"]["200"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/BoardView"
+    }
+    board = schema["components"]["schemas"]["BoardView"]
+    assert set(board["properties"]) == set(wire.BoardView.__struct_fields__)
+    for status in ("200", "304"):
+        assert call["responses"][status]["headers"]["ETag"]["schema"] == {"type": "string"}
+    assert {parameter["name"]: parameter["in"] for parameter in call["parameters"]} == {
+        "id": "path",
+        "If-None-Match": "header",
+    }
+
+
+def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> None:
+    seen: set[tuple[str, str, int]] = set()
+
+    def see(who: Speaker, method: str, path: str, body: Any = None, **given: Any) -> httpx.Response:
+        answer = who.call(method, path, body, **given)
+        template = (ONE if who.collaboration else "/v1/collaborations") + path
+        if "/invites/" in path:
+            template = f"{ONE}/invites/{{invite_id}}"
+        assert_described(answer, template, schema)
+        seen.add((method.lower(), template, answer.status_code))
+        return answer
+
+    operator, nobody = Speaker(url, TOKEN), Speaker(url, None)
+    see(operator, "POST", "", {"name": "x", "arms": ["a"], "horizon": 9})
+    see(operator, "POST", "", {"name": "x"})
+    see(nobody, "GET", "")
+    host = Host(url, horizon=100)
+    see(operator, "GET", "")
+    see(Speaker(url, TOKEN, "c000000000000"), "GET", "/board")
+    invited = Speaker(url, host.invite(), host.collaboration)
+    see(invited, "POST", "/agents", content=b"{")
+    joined = see(invited, "POST", "/agents", {"name": "Ann", "shares": ["a", "b"]}).json()
+    see(invited, "POST", "/agents", {"name": "Eve", "shares": []})
+    see(Speaker(url, None, host.collaboration), "POST", "/agents", {})
+    ann = Speaker(url, joined["token"], host.collaboration)
+    see(ann, "GET", "/board")
+    pull = see(ann, "POST", "/ask").json()
+    see(ann, "POST", "/tell", {"pull": 10**9, "reward": 0.5})
+    see(ann, "POST", "/tell", {"pull": pull["pull"], "reward": 0.5})
+    see(ann, "POST", "/tell", {"pull": pull["pull"], "reward": 0.6})
+    see(ann, "POST", "/tell", content=b" " * (wire.LARGEST_BODY + 1))
+    see(ann, "PATCH", "/agents/me", {"shares": []})
+    see(ann, "POST", "/ask", {"explore_only": True})
+    board = see(ann, "GET", "/board")
+    see(ann, "GET", "/board", headers={"If-None-Match": board.headers["etag"]})
+    see(ann, "GET", "/board", headers={"If-None-Match": "*"})
+    run = {"version": board.json()["version"], "arm": board.json()["leader"], "pulls": 3}
+    see(ann, "POST", "/commits", {"request": "r", "runs": [run]})
+    see(ann, "GET", "/agents/me")
+    see(ann, "GET", "/settlement")
+    see(ann, "GET", "/ledger")
+    see(ann, "GET", "/agents")
+    see(host, "GET", "")
+    see(host, "GET", "/agents")
+    see(host, "POST", "/invites")
+    unused = see(host, "GET", "/invites").json()
+    see(host, "DELETE", f"/invites/{unused[0]['id']}")
+    with connected(url).stream("GET", host.path("/events"), headers=host.headers) as events:
+        assert events.headers["content-type"].split(";")[0] == "text/event-stream"
+    assert set(schema["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
+    see(ann, "DELETE", "/agents/me")
+    see(host, "POST", "/close")
+    see(ann, "POST", "/ask")
+    for path in ("/health", "/ready"):
+        assert_described(connected(url).get(path), path, schema)
+    well = {(method, path, status) for (method, path), known in CALLS.items() for status in known if status < 400}
+    left = {("get", "/health", 200), ("get", "/ready", 200), ("get", f"{ONE}/events", 200)}
+    assert well - left <= seen
+    assert {status for _, _, status in seen} >= {400, 401, 403, 404, 409, 413, 422}

@@ -1,0 +1,417 @@
+"""What was acknowledged stays: over kill -9, over a database that fails, and over restarts from snapshots."""
+
+import asyncio
+import contextlib
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from litestar.testing import TestClient
+from tests.support.api import TOKEN, Host, Member, Speaker, serving
+from tests.support.faulty_store import Faulty, Remote, all_of
+
+from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
+from partage.ledger.refusals import Refused
+from partage.ledger.state import FORMAT
+from partage.ledger.verify import verify
+from partage.service.http.app import create_app
+from partage.service.runtime import book as books
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import Controller
+from partage.service.store import StoreError
+
+KILLS = 2
+
+
+# a server that is killed
+
+
+class Worker:
+    """An agent on a thread of her own, who works until the server is gone, and goes on when it is back."""
+
+    def __init__(self, member: Member, seed: int) -> None:
+        self.member = member
+        self.random = random.Random(seed)
+        self.requests = 0
+        self.unfinished: tuple[str, dict[str, Any]] | None = None
+        self.told: dict[int, tuple[float, dict[str, Any]]] = {}
+        self.asked: dict[str, dict[str, Any]] = {}
+        self.reported: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+
+    def work(self) -> None:
+        """Work until the server is gone."""
+        with contextlib.suppress(httpx.TransportError):
+            while True:
+                path, body = self.unfinished = self.unfinished or self.next()
+                answer = self.member.ok("POST", path, body)
+                if path == "/ask":
+                    self.asked[body["request"]] = answer
+                elif path == "/tell":
+                    self.told[body["pull"]] = (body["reward"], answer)
+                else:
+                    self.reported[body["request"]] = (body, answer)
+                self.unfinished = None
+
+    def next(self) -> tuple[str, dict[str, Any]]:
+        """Say what to do next."""
+        self.requests += 1
+        request = f"{self.member.agent} {self.requests}"
+        waiting = [pull["pull"] for pull in self.asked.values() if pull["share"] and pull["pull"] not in self.told]
+        if waiting:
+            return "/tell", {"pull": waiting[0], "reward": self.random.random()}
+        board = self.member.board()
+        if self.member.agent in ("a1", "a2") or board["leader"] is None:
+            return "/ask", {"request": request}
+        run = {"version": board["version"], "arm": board["leader"], "pulls": self.random.randint(1, 3)}
+        return "/commits", {"request": request, "runs": [run]}
+
+
+def test_a_killed_server(database_url: str) -> None:
+    moment = random.Random(7)
+    workers: list[Worker] = []
+    collaboration = ""
+    for start in range(KILLS + 1):
+        with contextlib.suppress(httpx.TransportError), serving(database_url) as server:
+            operator = Speaker(server.url, TOKEN, collaboration)
+            if not workers:
+                operator = host = Host(server.url, horizon=1e6, arms=["a", "b", "c"], claim_seconds=600)
+                collaboration = host.collaboration
+                sharing = [("a", "b", "c"), ("a", "b"), (), ()]
+                workers = [Worker(host.join(*shares), place) for place, shares in enumerate(sharing)]
+            for worker in workers:
+                worker.member.url = server.url
+            check(operator, workers)
+            if start == KILLS:
+                for worker in workers:  # what was under way is answered now, and only counts once
+                    if worker.unfinished is not None:
+                        worker.member.ok("POST", *worker.unfinished)
+                operator.ok("POST", "/close")
+                break
+            threads = [threading.Thread(target=worker.work) for worker in workers]
+            for thread in threads:
+                thread.start()
+            until = time.monotonic() + 30
+            goal = sum(len(worker.told) + len(worker.reported) for worker in workers) + 20
+            while sum(len(w.told) + len(w.reported) for w in workers) < goal and time.monotonic() < until:
+                time.sleep(0.005)
+            time.sleep(moment.random() / 10)
+            server.kill()
+            for thread in threads:
+                thread.join(60)
+            assert not any(thread.is_alive() for thread in threads)
+    assert sum(len(worker.told) for worker in workers) > 10
+    assert sum(len(worker.reported) for worker in workers) > 10
+
+
+def check(operator: Speaker, workers: list[Worker]) -> None:
+    """All that was acknowledged is there, once, and is answered as it was."""
+    answer = operator.call("GET", "/ledger")
+    assert verify(answer.content.splitlines(keepends=True)).ok
+    ledger = operator.ledger()
+    heads = {line["row"]["seq"]: line["head"] for line in ledger}
+    tells = Counter(
+        (row["pull"], row["reward"], row["agent"]) for row in (line["row"] for line in ledger) if "pull" in row
+    )
+    reports = Counter(line["row"]["request"] for line in ledger if line["row"]["kind"] == "commit")
+    assert all(count == 1 for count in [*tells.values(), *reports.values()])
+    told = {line["row"]["pull"]: line for line in ledger if line["row"]["kind"] == "tell"}
+    for worker in workers:
+        for pull, (reward, acknowledged) in worker.told.items():
+            assert told[pull]["row"]["reward"] == reward
+            assert told[pull]["row"]["agent"] == worker.member.agent
+            assert (told[pull]["row"]["version"], told[pull]["head"]) == (
+                acknowledged["version"],
+                acknowledged["head"],
+            )
+        for request, (_, acknowledged) in worker.reported.items():
+            assert reports[request] == 1
+            assert acknowledged["head"] in heads.values()
+        # Repeated, the same; of many, the last few.
+        for pull, (reward, acknowledged) in list(worker.told.items())[-3:]:
+            assert worker.member.tell(pull, reward) == acknowledged
+        for body, acknowledged in list(worker.reported.values())[-3:]:
+            assert worker.member.ok("POST", "/commits", body) == acknowledged
+        for request, acknowledged in list(worker.asked.items())[-3:]:
+            assert worker.member.ask(request=request) == acknowledged
+    assert len(operator.ledger()) == len(ledger)
+
+
+# a database that fails
+
+
+Game = Callable[[Controller, Book, str], Awaitable[None]]
+
+
+def play(kind: type[Faulty], path: Path, game: Game) -> None:
+    """Play with a controller and an agent who shares both arms, and check the ledger at the end."""
+
+    async def all_of_it() -> None:
+        controller = Controller(kind(path))
+        await controller.start()
+        new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=1000)
+        id, codes = await controller.create("secret", new)
+        agent, _ = await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
+        book = await controller.book(id)
+        await asyncio.wait_for(game(controller, book, agent), 60)
+        await right(controller, book)
+        await controller.stop()
+
+    asyncio.run(all_of_it())
+
+
+async def right(controller: Controller, book: Book) -> None:
+    """The ledger verifies, and what is in memory is what is on disk."""
+    assert await controller.fresh(book.id) is book
+    fresh = Book.load(controller.store, book.id)
+    assert fresh is not None
+    assert all_of(book.state) == all_of(fresh.state)
+    assert book.head == fresh.head
+    assert book.board() == fresh.board()
+    lines = [part async for part in await controller.ledger(book.id, None)]
+    assert verify(b"".join(lines).splitlines(keepends=True)).ok
+
+
+async def pull_of(controller: Controller, book: Book, agent: str) -> int:
+    pull = await controller.ask(book, agent, None, False)
+    assert pull is not None
+    return pull.pull
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_full_disk(kind: type[Faulty], unreadable: bool, tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        pull = await pull_of(controller, book, agent)
+        seq = book.state.seq
+        store.faults, store.unreadable = ["full", "full"], unreadable
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                await controller.tell(book, agent, pull, 0.5)
+        if unreadable:  # the state cannot even be read back: nothing is answered from it until it is
+            for reading in (controller.fresh(book.id), controller.settlement(book.id)):
+                with pytest.raises(StoreError):
+                    await reading
+        store.faults, store.unreadable = [], False
+        assert (await controller.fresh(book.id)).state.seq == seq
+        told = await controller.tell(book, agent, pull, 0.5)
+        assert told == await controller.tell(book, agent, pull, 0.5)
+        assert (told.version, book.state.seq) == (1, seq + 1)
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_a_commit_of_which_nobody_knows(kind: type[Faulty], tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        pull = await pull_of(controller, book, agent)
+        store.faults = ["unknown"]
+        with pytest.raises(StoreError):
+            await controller.tell(book, agent, pull, 0.5)
+        told = await controller.tell(book, agent, pull, 0.5)
+        assert (told.version, told.head) == (1, book.head)
+        with pytest.raises(Refused) as refused:
+            await controller.tell(book, agent, pull, 0.6)
+        assert refused.value.status == 409
+        # A report of commit pulls, and an ask, the same way.
+        eve = await controller.invite("secret", book.id, NewInvites())
+        agent, _ = await controller.join(book.id, eve[0], NewAgent(name="Eve", shares=[]))
+        leader = book.state.config.arms[book.state.target() or 0]
+        report = Commits(request="r1", runs=[CommitRun(version=1, arm=leader, pulls=5)])
+        for again in (
+            lambda: controller.commits(book, agent, report),
+            lambda: controller.ask(book, agent, "r2", False),
+        ):
+            store.faults = ["unknown"]
+            with pytest.raises(StoreError):
+                await again()
+            assert await again() == await again()
+        assert book.state.members[agent].commit == {book.arms[leader]: 6}
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_races_that_are_lost(kind: type[Faulty], tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        for lost in (1, books.ATTEMPTS - 1):
+            pull = await pull_of(controller, book, agent)
+            store.faults = ["lost"] * lost
+            await controller.tell(book, agent, pull, 0.5)
+        pull, seq = await pull_of(controller, book, agent), book.state.seq
+        store.faults = ["lost"] * books.ATTEMPTS
+        with pytest.raises(Refused) as refused:
+            await controller.tell(book, agent, pull, 0.5)
+        assert (refused.value.status, book.state.seq) == (503, seq)
+        assert (await controller.tell(book, agent, pull, 0.5)).version == 3
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_one_move_that_breaks_leaves_the_others_alone(kind: type[Faulty], tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        def broken(turn: Any) -> None:
+            raise ZeroDivisionError
+
+        answers = await asyncio.gather(
+            controller.ask(book, agent, "r1", False),
+            controller._put(book, broken),
+            controller.ask(book, agent, "r2", False),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[1], ZeroDivisionError)
+        assert answers[0] == answers[2]
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:litestar")
+def test_a_failing_database_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTAGE_OPERATOR_TOKEN", TOKEN)
+    store = Faulty(tmp_path / "partage.db")
+    with TestClient(create_app(Controller(store))) as client:
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
+        body = {"name": "Trial", "arms": ["a"], "horizon": 10}
+        store.faults = ["full"]
+        answer = client.post("/v1/collaborations", json=body)
+        assert answer.status_code == 503
+        assert answer.json() == {"error": "The database does not answer; try again later."}
+        store.unreadable = True
+        assert client.get("/ready").status_code == 503
+        assert client.get("/health").status_code == 200
+        store.unreadable = False
+        assert client.get("/ready").status_code == 200
+        assert client.get("/v1/collaborations").json() == []
+        assert client.post("/v1/collaborations", json=body).status_code == 201
+
+
+# those who go away
+
+
+def test_who_stops_waiting_ends_nothing(tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        store.pause = 0.1
+        for _ in range(3):
+            asked = asyncio.create_task(controller.ask(book, agent, None, False))
+            while book.writing is None:
+                await asyncio.sleep(0)
+            waiting = [asyncio.create_task(controller.fresh(book.id)), asyncio.create_task(book.on_disk())]
+            await asyncio.sleep(0.01)
+            for task in waiting:
+                task.cancel()
+            pull = await asked
+            assert pull is not None
+            told = asyncio.create_task(controller.tell(book, agent, pull.pull, 0.5))
+            await asyncio.sleep(0.01)
+            told.cancel()  # she has gone; what she told is told
+            assert (await controller.fresh(book.id)).state.claims == {}
+
+    play(Remote, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_no_request_is_forgotten_as_the_writer_ends(kind: type[Faulty], tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        async def later(turns: int) -> None:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await controller.ask(book, agent, None, False)
+
+        for turns in range(12):
+            await asyncio.gather(later(0), later(turns))
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+# snapshots
+
+
+async def some_history(controller: Controller, book: Book, agent: str, pulls: int = 40) -> None:
+    for place in range(pulls):
+        pull = await controller.ask(book, agent, f"r{place}", False)
+        assert pull is not None
+        if pull.share:
+            await controller.tell(book, agent, pull.pull, 0.9 if pull.arm == "a" else 0.2)
+        if place % 10 == 7:
+            await controller.consent(book, agent, ["a"])
+            await controller.consent(book, agent, ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_a_restart_from_a_snapshot_is_a_full_replay(
+    kind: type[Faulty], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books, "SNAPSHOT_EVERY", 7)
+
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        for _ in range(5):
+            await some_history(controller, book, agent, 9)
+            found = store.snapshot(book.id, FORMAT)
+            assert found is not None
+            assert found[0] == book.kept > book.state.seq - 10
+            from_snapshot = Book.load(store, book.id)
+            with monkeypatch.context() as without:
+                without.setattr(type(store), "snapshot", lambda *_: None)
+                replayed = Book.load(store, book.id)
+            assert from_snapshot is not None
+            assert replayed is not None
+            assert (from_snapshot.kept, replayed.kept) == (found[0], 0)
+            assert all_of(from_snapshot.state) == all_of(replayed.state) == all_of(book.state)
+            assert from_snapshot.head == replayed.head == book.head
+            assert from_snapshot.board() == replayed.board() == book.board()
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        await some_history(controller, book, agent)
+        id, _ = await controller.create("secret", NewCollaboration(name="Other", arms=["x"], horizon=10))
+        other, good, store = (await controller.book(id)).state.dump(), book.state.dump(), controller.store
+        wrong = [
+            (1, b""),
+            (2, b"garbage"),
+            (3, good[: len(good) // 2]),
+            (4, other),  # another collaboration's
+            (5, good),  # not of this event
+            (book.state.seq + 1, good),  # of an event that is not there
+            (book.state.seq + 2, b"\xc0"),
+        ]
+        for seq, state in wrong:
+            store.keep_snapshot(book.id, seq, FORMAT, state)
+            found = store.snapshot(book.id, FORMAT)
+            assert found == (seq, state)
+            loaded = Book.load(store, book.id)
+            assert loaded is not None
+            assert all_of(loaded.state) == all_of(book.state)
+            assert (loaded.head, loaded.kept) == (book.head, 0)
+
+    play(Faulty, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize("error", [StoreError("The disk is full."), OverflowError("a number of more than 64 bits")])
+def test_a_failing_snapshot_fails_no_request(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books, "SNAPSHOT_EVERY", 3)
+
+    def full(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Faulty, "keep_snapshot", full)
+    play(Faulty, tmp_path / "partage.db", some_history)

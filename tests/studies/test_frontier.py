@@ -1,0 +1,173 @@
+"""Beyond the paper: the limit, rules side by side, and how few agents are enough."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import partage
+from partage.report.draw import draw
+from partage.report.tables import table
+from partage.simulate.parallel import workers
+from partage.simulate.result import Estimate
+from partage.studies import FAILS, HOLDS, STUDIES, find, frontier, frontier_viability, play_studies
+from partage.studies.catalogue import BEYOND
+from partage.theory.limits import lai_robbins
+
+PAPER = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+
+# --- the limit ------------------------------------------------------------------------------------------------
+
+
+def test_the_limit_on_the_papers_arms_is_109():
+    total = 0.9 / math.log(1 / 0.1)  # the arm that never pays: kl(0, 0.9) = log 10
+    for mean in PAPER[1:-1]:
+        divergence = mean * math.log(mean / 0.9) + (1 - mean) * math.log((1 - mean) / (1 - 0.9))
+        total += (0.9 - mean) / divergence
+    assert lai_robbins(PAPER, 10**6) == pytest.approx(total * math.log(10**6))
+    assert round(lai_robbins(PAPER, 10**6)) == 109
+
+
+def test_the_limit_is_zero_without_a_worse_arm_and_ignores_arms_ruled_out_at_sight():
+    assert lai_robbins([0.4, 0.4], 1000) == 0
+    assert lai_robbins([1.0, 0.5], 1000) == 0  # one reward below 1 tells the arm from the best
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=6), st.integers(2, 10**9))
+def test_the_limit_grows_with_the_logarithm_of_the_horizon(means, horizon):
+    assert lai_robbins(means, horizon**2) == pytest.approx(2 * lai_robbins(means, horizon))
+
+
+# --- the data -------------------------------------------------------------------------------------------------
+
+
+def test_the_study_is_played_only_when_named():
+    assert "frontier" not in STUDIES
+    assert not {study.name for study in find([])} & {study.name for study in BEYOND["frontier"]}
+    assert [study.name for study in find(["frontier"])] == ["frontier", "frontier-viability"]
+
+
+def test_every_game_has_a_sharer_for_each_arm_and_no_protocol_stays_small():
+    for setting in frontier.GAMES:
+        assert setting.game.sharing.sharers().all()
+    for line in frontier.STUDY.lines:
+        for at in frontier.STUDY.places(line):
+            if isinstance(line.rule, partage.NoProtocol):
+                assert line.game(at).agents <= 100
+                assert line.game(at).horizon <= 10**5
+
+
+def test_rules_settlements_and_games_are_those_asked_for():
+    names = {rule.rule.name for rule in frontier.RULES}
+    assert names == {"no-protocol", "full-sharing", "balanced-etc", "kl-etc", "balanced-glr"}
+    assert any(rule.rule == partage.BalancedETC(math.inf) for rule in frontier.RULES)
+    assert {line.settlement for line in frontier_viability.STUDY.lines} == {
+        "paper",
+        "equal-share",
+        "equal-share-expected",
+    }
+    assert (frontier_viability.STUDY.values[0], frontier_viability.STUDY.values[-1]) == (2, 10_000)
+
+
+# --- at a tiny size -------------------------------------------------------------------------------------------
+
+
+def short(line, **changes):
+    """The line on the same games, cut to a thousand steps."""
+    return replace(line, game=lambda at: _cut(line.game(at)), **changes)
+
+
+def _cut(game):
+    return partage.Game(game.arms, game.sharing, 1000)
+
+
+@pytest.fixture(scope="module")
+def played():
+    rules = replace(frontier.STUDY, lines=[short(line) for line in frontier.STUDY.lines])
+    viability = frontier_viability.STUDY
+    few = replace(
+        viability,
+        values=(2, 3, 4, 5, 7, 10, 12),
+        lines=[short(line, places=None, most_runs=lambda at: 3) for line in viability.lines],
+    )
+    with workers(jobs=2) as spread:
+        return play_studies([rules, few], spread, runs=4)
+
+
+def test_it_plays_and_says_what_it_found(played):
+    for each in played:
+        assert each.study.title(each)
+        assert each.study.text(each).endswith(".")
+        for shown in each.study.tables(each):
+            assert all(len(row) in (1, len(shown.headings)) for row in shown.rows)
+        draw(each).canvas.draw()
+        assert len(table(each))
+
+
+def test_a_line_is_played_where_and_as_often_as_it_says(played):
+    rules, viability = played
+    assert {at for name, at in rules.results if name == frontier.NO_PROTOCOL} == {7, 8, 9, 10}
+    assert rules.result(1, frontier.GLR).runs == 4
+    assert viability.result(2).runs == 3
+    assert math.isnan(rules.along("overall_regret", frontier.NO_PROTOCOL)[0].mean)
+    assert set(table(viability)["runs"]) == {3}
+
+
+def test_a_line_off_the_axis_is_refused():
+    line = replace(frontier.STUDY.lines[-1], places=(99,))
+    with pytest.raises(partage.InputError, match="plays the line 'Balanced-GLR, settled' at \\(99,\\)"):
+        replace(frontier.STUDY, lines=[line])
+
+
+def test_everyone_pays_her_ceiling(played):
+    """With the fee of the study the charge is the ceiling, and without one the profit is the shortfall."""
+    game = _cut(frontier_viability.STUDY.lines[1].game(3))
+    free, most = (
+        partage.play(game, partage.BalancedETC(), runs=4, settlement="equal-share-expected", fee=fee)
+        for fee in (0, frontier_viability.NO_LIMIT)
+    )
+    assert free.controller_profit is not None
+    assert most.controller_profit is not None
+    shortfall = np.minimum(0, most.folded.figures[:, 6])
+    assert free.folded.figures[:, 6] == pytest.approx(shortfall, abs=1e-6)
+
+
+# --- verdicts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [*frontier.STUDY.claims, *frontier_viability.STUDY.claims],
+    ids=lambda claim: claim.says,
+)
+def test_every_claim_can_hold_and_fail(claim):
+    low = Estimate(-1e6, 1.0)
+    high = Estimate(1e6, 1.0)
+    verdicts = {claim.verdict(low), claim.verdict(high)}
+    assert verdicts == {HOLDS, FAILS}
+
+
+def test_break_even_is_the_first_place_from_which_all_is_well():
+    places = [2, 3, 4, 5]
+    fine = [Estimate(0.5, 0.01)] * 4
+
+    def found(*means, rational=fine):
+        return frontier_viability.break_even(places, [Estimate(mean, 1.0) for mean in means], rational)
+
+    assert found(-9, -1, 3, 9) == 4
+    assert found(3, 3, 3, 3) == 2
+    assert found(-9, 1, 3, 9) == 4  # 1 is within two standard errors of 0
+    assert found(3, -3, 3, 9) == 4  # and not again below later on
+    assert found(-9, -9, -9, -9) is None
+    unfair = [Estimate(1.5, 0.01), Estimate(1.5, 0.01), Estimate(0.99, 0.01), Estimate(0.9, 0.01)]
+    assert found(9, 9, 9, 9, rational=unfair) == 5
+
+
+@pytest.mark.parametrize(
+    ("mean", "stderr", "said"), [(0.5, 0.1, "yes"), (1.5, 0.1, "no"), (0.9, 0.1, "?"), (0.5, None, "?")]
+)
+def test_rationality_in_a_word(mean, stderr, said):
+    assert frontier.held(Estimate(mean, stderr)) == said

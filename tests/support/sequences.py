@@ -1,0 +1,217 @@
+"""Random collaborations: configurations, sequences of moves, and a table to play them on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.support.strategies import rewards
+
+from partage.ledger import moves
+from partage.ledger.chain import GENESIS, line, seal
+from partage.ledger.events import AnyEvent, Create, Run
+from partage.ledger.messages import LIVE_RULES, NewCollaboration, checked_config
+from partage.ledger.moves import NotOpen, Turn
+from partage.ledger.refusals import Refused
+from partage.ledger.settlement import settlement_of
+from partage.ledger.state import State
+from partage.service.store import Row
+
+START = 1_700_000_000_000  # ms
+Step = tuple[Any, ...]
+
+
+def created(tie_seed: str = "0123456789abcdef" * 2, **config: Any) -> Create:
+    """The first event of a collaboration."""
+    config = {"name": "Trial", "arms": ["a", "b"], "horizon": 100, "claim_seconds": 1.0, **config}
+    return Create(
+        seq=1, time=START, collaboration="c1", tie_seed=tie_seed, **checked_config(NewCollaboration(**config))
+    )
+
+
+class Table:
+    """A collaboration that is played by calling moves; it keeps the ledger as the controller would."""
+
+    def __init__(self, create: Create) -> None:
+        self.state = State(create)
+        self.now = create.time
+        self.head = GENESIS
+        self.rows: list[Row] = []
+        self.events: list[AnyEvent] = []
+        self._keep(create)
+
+    def _keep(self, event: AnyEvent) -> None:
+        row = seal(event, self.head)
+        self.head = row.head
+        self.rows.append(row)
+        self.events.append(event)
+
+    def move(self, move: Callable[..., Any], *given: Any) -> Any:
+        """Make a move now; what it wrote is kept even if it refuses, as are lapses that were due."""
+        turn = Turn(self.state, self.now)
+        try:
+            return move(turn, *given)
+        finally:
+            for event in turn.events:
+                self._keep(event)
+
+    def join(self, *shares: int) -> str:
+        number = len(self.state.members) + 1
+        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}")
+        return joined.agent
+
+    def ask(self, agent: str, request: str | None = None, explore_only: bool = False) -> Any:
+        return self.move(moves.ask, agent, request, explore_only)
+
+    def tell(self, agent: str, pull: int, reward: float) -> Any:
+        return self.move(moves.tell, agent, pull, reward)
+
+    def commits(self, agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
+        return self.move(moves.commits, agent, request, [Run(*run) for run in runs])
+
+    def consent(self, agent: str, *shares: int) -> None:
+        self.move(moves.consent, agent, shares)
+
+    def leave(self, agent: str) -> None:
+        self.move(moves.leave, agent)
+
+    def close(self) -> Any:
+        return self.move(moves.close, settlement_of(self.state))
+
+    def work(self, agent: str, reward: Callable[[int], float]) -> Any:
+        """Ask, and tell at once what is to be told."""
+        answer = self.ask(agent)
+        if answer.share:
+            self.tell(agent, answer.seq, reward(answer.arm))
+        return answer
+
+    def lines(self, reader: str | None = None) -> list[bytes]:
+        """The ledger's file."""
+        return [line(row, event, reader) for row, event in zip(self.rows, self.events, strict=True)]
+
+
+@st.composite
+def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,)) -> Create:
+    """Any live rule, a few arms, short horizons."""
+    rule = draw(st.sampled_from(LIVE_RULES))
+    balance = draw(st.sampled_from([1.0, 2.0, 1.5, "inf"])) if rule in ("balanced-etc", "kl-etc") else None
+    settlement = draw(st.sampled_from(settlements))
+    if settlement == "paper" and (rule != "balanced-etc" or balance == "inf"):
+        settlement = None
+    arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
+    return created(
+        tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
+        arms=[f"arm {number}" for number in range(arms)],
+        rule=rule,
+        balance=balance,
+        settlement=settlement,
+        horizon=draw(st.sampled_from([60, 20, 200, 5, 2])),
+        value=draw(st.sampled_from([1.0, 0.01, 1234.5])),
+    )
+
+
+def _agents() -> st.SearchStrategy[int]:
+    return st.integers(0, 4)
+
+
+def _arms() -> st.SearchStrategy[int]:
+    return st.integers(0, 5)
+
+
+def _requests() -> st.SearchStrategy[str]:
+    return st.sampled_from(["r1", "r2", "r3", "r4", "r5", "r6"])
+
+
+def _waits() -> st.SearchStrategy[int]:
+    return st.sampled_from([0, 1, 400, 999, 1000, 1001, 3000, -500])
+
+
+def _shares() -> st.SearchStrategy[frozenset[int]]:
+    return st.one_of(st.just(frozenset(range(6))), st.frozensets(_arms()))
+
+
+def steps() -> st.SearchStrategy[Step]:
+    """One thing that somebody does; agents, arms, pulls and versions are taken modulo what there is."""
+    runs = st.lists(st.tuples(st.integers(0, 3), _arms(), st.sampled_from([1, 2, 9])), min_size=1, max_size=3)
+    work = st.tuples(st.just("work"), _agents(), rewards())
+    return st.one_of(
+        st.tuples(st.just("join"), _shares()),
+        work,
+        work,
+        st.tuples(st.just("many"), st.sampled_from([2, 10, 200]), st.sampled_from([0.0, 1.0, 0.5]), rewards()),
+        st.tuples(st.just("ask"), _agents(), st.none() | _requests(), st.booleans()),
+        st.tuples(st.just("ask"), _agents(), st.none(), st.just(True)),
+        st.tuples(st.just("tell"), _agents(), st.integers(0, 3), rewards()),
+        st.tuples(st.just("tell"), _agents(), st.integers(0, 3), rewards()),
+        st.tuples(st.just("commits"), _agents(), _requests(), runs),
+        st.tuples(st.just("legal"), _agents(), st.integers(0, 5), st.integers(1, 3)),
+        st.tuples(st.just("consent"), _agents(), _shares()),
+        st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
+        st.tuples(st.just("wait"), _waits()),
+        st.tuples(st.just("wait"), _waits()),
+    )
+
+
+def sequences(most: int = 40) -> st.SearchStrategy[list[Step]]:
+    """What happens in a collaboration, up to its close or not."""
+    return st.tuples(
+        st.lists(st.tuples(st.just("join"), _shares()), min_size=2, max_size=4),
+        st.lists(steps(), min_size=most // 2, max_size=most),
+        st.sampled_from([[], [("close",)], [("close",)]]),
+    ).map(lambda parts: parts[0] + parts[1] + parts[2])
+
+
+def perform(table: Table, step: Step) -> Any:
+    """Take one step: what was answered, or the refusal."""
+    kind, *given = step
+    state = table.state
+    arms = state.board.arms
+    if kind == "wait":
+        table.now += given[0]
+        return None
+    if kind == "close":
+        return table.close()
+    if kind == "join":
+        return _tried(table.join, *(arm for arm in given[0] if arm < arms))
+    if not state.members:
+        return None
+    if kind == "many":
+        agents = list(state.members) * given[0]
+        return [_tried(table.work, agent, lambda arm: given[1 if arm else 2]) for agent in agents[: given[0]]]
+    agent = list(state.members)[given[0] % len(state.members)]
+    if kind == "work":
+        return _tried(table.work, agent, lambda arm: given[1])
+    if kind == "ask":
+        return _tried(table.ask, agent, given[1], given[2])
+    if kind == "tell":
+        waiting = {**state.late, **state.claims}
+        pulls = [*waiting, *sorted(state.cancelled)] or [1]
+        pull = pulls[given[1] % len(pulls)]
+        if pull in waiting and given[0]:  # else anybody tells it, who most often may not
+            agent = waiting[pull].agent
+        return _tried(table.tell, agent, pull, given[2])
+    if kind == "commits":
+        runs = [(max(0, state.version - back), arm % arms, pulls) for back, arm, pulls in given[2]]
+        return _tried(table.commits, agent, given[1], *runs)
+    if kind == "legal":
+        window = state.windows[-1 - given[1] % len(state.windows)]
+        moment = window.moments[given[1] % len(window.moments)]
+        return _tried(table.commits, agent, f"of {state.seq}", (window.version, max(0, moment[1]), given[2]))
+    if kind == "consent":
+        return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
+    assert kind == "leave"
+    return _tried(table.leave, agent) if given[1] == 4 else None  # or soon nobody would be left
+
+
+def _tried(move: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return move(*given)
+    except (Refused, NotOpen) as refused:
+        return refused
+
+
+def played(create: Create, happens: Sequence[Step]) -> Table:
+    """The table after a sequence."""
+    table = Table(create)
+    for step in happens:
+        perform(table, step)
+    return table

@@ -1,0 +1,149 @@
+"""Random arms, sharing, games, rules and boards for hypothesis, on coarse grids so that ties are likely."""
+
+import math
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.board import Board, Record
+from partage.engine.rewards import run_keys
+from partage.game import Game
+from partage.rules.balanced_etc import BalancedETC, FullSharing
+from partage.rules.balanced_glr import BalancedGLR
+from partage.rules.kl_etc import KLETC
+from partage.rules.no_protocol import NoProtocol
+from partage.rules.two_ucb import TwoUCB
+from partage.sharing import Sharing
+
+MOST_AGENTS, MOST_ARMS = 7, 5
+
+
+def rewards() -> st.SearchStrategy[float]:
+    """A reward on a coarse grid, 0 and 1 included."""
+    return st.sampled_from([0.0, 1.0, 0.5, 0.25, 0.75])
+
+
+@st.composite
+def _discrete(draw: st.DrawFn) -> Discrete:
+    values = draw(st.lists(rewards(), min_size=1, max_size=4))
+    parts = draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)).filter(any))
+    return Discrete(values, [part / sum(parts) for part in parts])
+
+
+def arms() -> st.SearchStrategy[Arm]:
+    """Any kind of arm; simple ones, which tie and are eliminated, first."""
+    shapes = st.sampled_from([1.0, 0.5, 2.0, 20.0])
+    return st.one_of(
+        st.builds(Constant, rewards()),
+        st.builds(Bernoulli, st.one_of(rewards(), st.sampled_from([0.1, 0.9]))),
+        st.builds(lambda ends: Uniform(*sorted(ends)), st.tuples(rewards(), rewards())),
+        _discrete(),
+        st.builds(Empirical, st.lists(rewards(), min_size=1, max_size=4)),
+        st.builds(Beta, shapes, shapes),
+        st.builds(TruncatedNormal, st.sampled_from([0.5, 0.0, 1.0, -1.0, 2.0]), st.sampled_from([0.1, 1.0, 10.0])),
+    )
+
+
+@st.composite
+def sharings(draw: st.DrawFn, agents: int, arms: int, every_arm_shared: bool | None = None) -> Sharing:
+    """Who shares what, shuffled or not.
+
+    Every arm has a sharer if `every_arm_shared` is True, some arm has none if it is False, either if it is None.
+    """
+    rows = draw(st.lists(st.sets(st.integers(0, arms - 1)), min_size=agents, max_size=agents))
+    if every_arm_shared is True:
+        for arm in set(range(arms)).difference(*rows):
+            rows[draw(st.integers(0, agents - 1))].add(arm)
+    elif every_arm_shared is False:
+        hidden = draw(st.sets(st.integers(0, arms - 1), min_size=1))
+        rows = [row - hidden for row in rows]
+    return Sharing.lists(rows, arms).in_shuffled_order(draw(st.booleans()))
+
+
+def horizons() -> st.SearchStrategy[int]:
+    """Pulls per agent: two or three, few, or enough to eliminate arms."""
+    return st.one_of(st.sampled_from([2, 3]), st.integers(4, 60), st.integers(100, 800))
+
+
+@st.composite
+def games(
+    draw: st.DrawFn,
+    every_arm_shared: bool | None = None,
+    arms: st.SearchStrategy[Arm] | None = None,
+    horizons: st.SearchStrategy[int] | None = None,
+) -> Game:
+    """A game of up to seven agents and five arms, whose sharing is fixed."""
+    drawn_arms = draw(st.lists(_arms() if arms is None else arms, min_size=1, max_size=MOST_ARMS))
+    agents = draw(st.integers(1, MOST_AGENTS))
+    sharing = draw(sharings(agents, len(drawn_arms), every_arm_shared))
+    return Game(drawn_arms, sharing, draw(_horizons() if horizons is None else horizons))
+
+
+_arms, _horizons = arms, horizons  # `games` has arguments of these names
+
+
+def balances() -> st.SearchStrategy[float]:
+    """The balance of Balanced-ETC."""
+    return st.sampled_from([1.0, 2.0, 1.5, 3.0, math.inf])
+
+
+def rules() -> st.SearchStrategy[BalancedETC | TwoUCB | NoProtocol]:
+    """Any rule."""
+    return st.one_of(
+        st.builds(BalancedETC, balances()),
+        st.builds(FullSharing, balances()),
+        st.builds(KLETC, balances()),
+        st.builds(BalancedGLR, st.sampled_from([3.0, 1.0, 2.5])),
+        st.just(TwoUCB()),
+        st.just(NoProtocol()),
+    )
+
+
+def keys() -> st.SearchStrategy:
+    """The key of a run."""
+    return st.integers(0, 2**32).map(lambda seed: run_keys(seed, 0, 1)[0])
+
+
+def board(
+    counts: Sequence[int],
+    means: Sequence[float],
+    *,
+    horizon: int = 100,
+    tie_order: Sequence[int] | None = None,
+    hidden: Sequence[int] = (),
+    gone: Sequence[int] = (),
+) -> Board:
+    """A board on which arm i was broadcast `counts[i]` times with mean `means[i]`, ties by index unless told."""
+    every = range(len(counts))
+    made = Board(horizon, list(every if tie_order is None else tie_order), [arm not in hidden for arm in every])
+    made.record = Record(list(counts), [count * mean for count, mean in zip(counts, means, strict=True)])
+    for arm in gone:
+        made.active[arm] = False
+    return made
+
+
+def records(arms: int) -> st.SearchStrategy[Record]:
+    """What was seen of each arm, often alike."""
+    some = st.sampled_from([0, 1, 2, 3, 4, 50, 400])
+    return st.builds(
+        lambda seen: Record([count for count, _ in seen], [count * mean for count, mean in seen]),
+        st.lists(st.tuples(some, rewards()), min_size=arms, max_size=arms),
+    )
+
+
+@st.composite
+def boards(draw: st.DrawFn, hidden: bool = False) -> Board:
+    """A board of up to five arms, some of them gone, and with `hidden` some that nobody shares."""
+    arms = draw(st.integers(1, MOST_ARMS))
+    every = st.sets(st.integers(0, arms - 1))
+    unseen = draw(every) if hidden else set()
+    tie_order = draw(st.permutations(range(arms)))
+    drawn = Board(draw(st.integers(2, 1000)), tie_order, [arm not in unseen for arm in range(arms)])
+    drawn.record = draw(records(arms))
+    for arm in unseen:
+        drawn.record.counts[arm], drawn.record.sums[arm] = 0, 0.0
+    public = [arm for arm in range(arms) if drawn.public[arm]]
+    for arm in public[1:] and draw(st.sets(st.sampled_from(public), max_size=len(public) - 1)):
+        drawn.active[arm] = False
+    return drawn
