@@ -1,14 +1,15 @@
-"""Folding: a run's tally becomes its figures of merit, and the tally is let go."""
+"""Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be kept."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.board import Board, Record
 from partage.compiled import compiled
-from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, PAPER
-from partage.settle.equal_share import ceiling, gaps_of
-from partage.settle.paper import paper_charge, paper_rates
+from partage.engine.tally import GameTable, Outcome
+from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
+from partage.settle.core import common_charge, equal_charge, finished, rates_and_ceilings, risks_of
 
 FIGURES = (
     "overall_regret",
@@ -20,11 +21,12 @@ FIGURES = (
     "controller_profit",
     "broadcasts",
 )
-SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; they stand behind `FIGURES`
+SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; their columns follow `FIGURES`
+_VIABLE, _FINISHED, _UNCOVERED = (len(FIGURES) + place for place in range(len(SETTLED)))
 
 
 class Folded(NamedTuple):
-    """What is kept of some runs: a row a run, and sums over the runs by agent."""
+    """What is kept of some runs: one row per run, and sums over runs for each agent."""
 
     figures: NDArray[np.float64]
     broadcasts: NDArray[np.int64]
@@ -38,7 +40,7 @@ class Folded(NamedTuple):
 
 
 def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
-    """Make room for some runs."""
+    """Return empty arrays for some runs."""
     return Folded(
         np.full((runs, len(FIGURES) + len(SETTLED)), np.nan),
         np.zeros((runs, arms), np.int64),
@@ -50,34 +52,42 @@ def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
 
 
 def join(parts: list[Folded]) -> Folded:
-    """Put the runs of several parts one after the other. The order of the parts decides the last bit of sums."""
+    """Put the runs of several parts one after the other. The order of the parts affects the last bit of sums."""
     rows = [np.concatenate([part[i] for part in parts]) for i in range(5)]
     sums = [np.sum([part[i] for part in parts], axis=0) for i in range(5, 9)]
     return Folded(*rows, *sums)
 
 
-@compiled
-def fold(game, outcome, settlement, row, folded):
+def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, folded: Folded) -> None:
     """Settle one run and write its figures of merit into row `row`."""
+    rates, risks, charge, ceiling = np.zeros(game.arms), np.zeros(game.arms), 0.0, 0.0
+    if settlement.kind != NONE:
+        board = _board(game, outcome)
+        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
+        rates = np.array(found)
+        if ceilings is None:
+            charge = common_charge(settlement, board, outcome.counts.tolist(), None) or 0.0
+        else:
+            (ceiling,) = ceilings
+            folded.figures[row, _FINISHED] = finished(board)
+        if settlement.kind == EQUAL_SHARE:
+            risks = np.array(risks_of(board))
+    _fold(game, outcome, settlement, rates, risks, charge, ceiling, row, folded)
+
+
+def _board(game: GameTable, outcome: Outcome) -> Board:
+    """Return the board at the end of a run."""
+    board = Board(game.horizon, range(game.arms), game.public.tolist())
+    board.record = Record(outcome.counts.tolist(), outcome.sums.tolist())
+    board.active = outcome.active.tolist()
+    return board
+
+
+@compiled
+def _fold(game, outcome, settlement, rates, risks, charge, ceiling, row, folded):
+    """Add up the pulls of each agent, and write the figures of merit into row `row`."""
     agents, arms = game.agents, game.arms
     counts, gaps = outcome.counts, game.gaps
-    kind = settlement.kind
-    equal_share = kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED
-    rates, left, lower = np.zeros(arms), np.zeros(arms), np.zeros(arms)
-    log_horizon, factor = game.two_log / 2.0, settlement.factor
-    charge, most, arms_left = 0.0, 0.0, 0
-    if kind == PAPER:
-        paper_rates(counts, outcome.active, game.public, log_horizon, factor, rates)
-        charge = paper_charge(counts, outcome.active, game.public, log_horizon, factor)
-    elif equal_share:
-        expected = kind == EQUAL_SHARE_EXPECTED
-        best = gaps_of(counts, outcome.sums, outcome.active, game.public, game.horizon, expected, lower, rates)
-        for arm in range(arms):
-            if outcome.active[arm]:  # a pull of an arm that is left is never paid
-                left[arm], rates[arm] = rates[arm], 0.0
-                arms_left += game.public[arm]
-        most = ceiling(best, lower, rates, game.two_log, game.horizon)
-
     regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
@@ -86,26 +96,25 @@ def fold(game, outcome, settlement, row, folded):
             explored += gaps[arm] * pulls
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
-            uncovered[agent] += left[arm] * pulls
+            uncovered[agent] += risks[arm] * pulls
     for row_of_commits in range(outcome.rows[0]):
         arm = outcome.led[row_of_commits]
         for agent in range(agents):
             pulls = outcome.commit[row_of_commits, agent]
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
-            uncovered[agent] += left[arm] * pulls
+            uncovered[agent] += risks[arm] * pulls
 
     compensated, most_uncovered = 0.0, 0.0
     for agent in range(agents):
         compensated += compensation[agent]
         most_uncovered = max(most_uncovered, uncovered[agent])
-    if equal_share:
+    if settlement.kind == EQUAL_SHARE or settlement.kind == EQUAL_SHARE_EXPECTED:
         bill = (1.0 + settlement.fee) * compensated
-        charge = min(bill / agents, most)
-        folded.figures[row, len(FIGURES)] = bill <= agents * most
-        folded.figures[row, len(FIGURES) + 1] = arms_left <= 1
-        if kind == EQUAL_SHARE:
-            folded.figures[row, len(FIGURES) + 2] = most_uncovered
+        charge = equal_charge(bill, agents, ceiling)
+        folded.figures[row, _VIABLE] = bill <= agents * ceiling
+        if settlement.kind == EQUAL_SHARE:
+            folded.figures[row, _UNCOVERED] = most_uncovered
 
     overall, highest, highest_incentive = 0.0, -np.inf, -np.inf
     for agent in range(agents):
@@ -118,14 +127,14 @@ def fold(game, outcome, settlement, row, folded):
         folded.incentive[agent] += incentive
         folded.incentive_squares[agent] += incentive**2
 
-    figures = folded.figures
+    settled, figures = settlement.kind != NONE, folded.figures
     figures[row, 0] = overall
     figures[row, 1] = overall / agents
     figures[row, 2] = highest
-    figures[row, 3] = highest_incentive if kind != NONE else np.nan
+    figures[row, 3] = highest_incentive if settled else np.nan
     figures[row, 4] = explored
     figures[row, 5] = overall - explored
-    figures[row, 6] = agents * charge - compensated if kind != NONE else np.nan
+    figures[row, 6] = agents * charge - compensated if settled else np.nan
     figures[row, 7] = 0.0
     for arm in range(arms):
         figures[row, 7] += counts[arm]
