@@ -1,5 +1,6 @@
 """Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be kept."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ FIGURES = (
     "broadcasts",
 )
 SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; their columns follow `FIGURES`
-_VIABLE, _FINISHED, _UNCOVERED = (len(FIGURES) + place for place in range(len(SETTLED)))
+_OVERALL, _AVERAGE, _HIGHEST, _HIGHEST_INCENTIVE, _EXPLORE, _COMMIT, _PROFIT, _BROADCASTS = range(len(FIGURES))
+_VIABLE, _FINISHED, _UNCOVERED = range(len(FIGURES), len(FIGURES) + len(SETTLED))
 
 
 class Folded(NamedTuple):
@@ -60,19 +62,30 @@ def join(parts: list[Folded]) -> Folded:
 
 def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, folded: Folded) -> None:
     """Settle one run and write its figures of merit into row `row`."""
-    rates, risks, charge, ceiling = np.zeros(game.arms), np.zeros(game.arms), 0.0, 0.0
+    rates = risks = np.zeros(game.arms)
+    charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
         board = _board(game, outcome)
         found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
         rates = np.array(found)
         if ceilings is None:
-            charge = common_charge(settlement, board, outcome.counts.tolist(), None) or 0.0
+            charge = common_charge(settlement, board, board.counts, None) or 0.0
         else:
             (ceiling,) = ceilings
-            folded.figures[row, _FINISHED] = finished(board)
+            figures[_FINISHED] = finished(board)
         if settlement.kind == EQUAL_SHARE:
             risks = np.array(risks_of(board))
-    _fold(game, outcome, settlement, rates, risks, charge, ceiling, row, folded)
+    _fold(
+        (game.gaps, game.starts, game.shared),
+        (outcome.explore, outcome.led, outcome.rows, outcome.commit),
+        (settlement.kind, settlement.fee, rates, risks, charge, ceiling),
+        figures,
+        (folded.regret, folded.regret_squares, folded.incentive, folded.incentive_squares),
+    )
+    figures[_BROADCASTS] = outcome.counts.sum()
+    folded.broadcasts[row] = outcome.counts
+    folded.eliminated_step[row] = outcome.eliminated_step
+    folded.eliminated_agent[row] = outcome.eliminated_agent
 
 
 def _board(game: GameTable, outcome: Outcome) -> Board:
@@ -84,23 +97,25 @@ def _board(game: GameTable, outcome: Outcome) -> Board:
 
 
 @compiled
-def _fold(game, outcome, settlement, rates, risks, charge, ceiling, row, folded):
-    """Add up the pulls of each agent, and write the figures of merit into row `row`."""
-    agents, arms = game.agents, game.arms
-    counts, gaps = outcome.counts, game.gaps
+def _fold(game, outcome, settlement, figures, sums):
+    """Add up what each agent lost, received and paid. It takes no more arrays than it reads, as each costs time."""
+    gaps, starts, shared = game
+    explore, led, rows, commit = outcome
+    kind, fee, rates, risks, charge, ceiling = settlement
+    agents = len(starts) - 1
     regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
-        for entry in range(game.starts[agent], game.starts[agent + 1]):
-            pulls, arm = outcome.explore[entry], game.shared[entry]
+        for entry in range(starts[agent], starts[agent + 1]):
+            pulls, arm = explore[entry], shared[entry]
             explored += gaps[arm] * pulls
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
             uncovered[agent] += risks[arm] * pulls
-    for row_of_commits in range(outcome.rows[0]):
-        arm = outcome.led[row_of_commits]
+    for row in range(rows[0]):
+        arm = led[row]
         for agent in range(agents):
-            pulls = outcome.commit[row_of_commits, agent]
+            pulls = commit[row, agent]
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
             uncovered[agent] += risks[arm] * pulls
@@ -109,35 +124,30 @@ def _fold(game, outcome, settlement, rates, risks, charge, ceiling, row, folded)
     for agent in range(agents):
         compensated += compensation[agent]
         most_uncovered = max(most_uncovered, uncovered[agent])
-    if settlement.kind == EQUAL_SHARE or settlement.kind == EQUAL_SHARE_EXPECTED:
-        bill = (1.0 + settlement.fee) * compensated
+    if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED:
+        bill = (1.0 + fee) * compensated
         charge = equal_charge(bill, agents, ceiling)
-        folded.figures[row, _VIABLE] = bill <= agents * ceiling
-        if settlement.kind == EQUAL_SHARE:
-            folded.figures[row, _UNCOVERED] = most_uncovered
+        figures[_VIABLE] = bill <= agents * ceiling
+        if kind == EQUAL_SHARE:
+            figures[_UNCOVERED] = most_uncovered
 
+    total_regret, regret_squares, total_incentive, incentive_squares = sums
     overall, highest, highest_incentive = 0.0, -np.inf, -np.inf
     for agent in range(agents):
         incentive = regret[agent] - compensation[agent] + charge
         overall += regret[agent]
         highest = max(highest, regret[agent])
         highest_incentive = max(highest_incentive, incentive)
-        folded.regret[agent] += regret[agent]
-        folded.regret_squares[agent] += regret[agent] ** 2
-        folded.incentive[agent] += incentive
-        folded.incentive_squares[agent] += incentive**2
+        total_regret[agent] += regret[agent]
+        regret_squares[agent] += regret[agent] * regret[agent]
+        total_incentive[agent] += incentive
+        incentive_squares[agent] += incentive * incentive
 
-    settled, figures = settlement.kind != NONE, folded.figures
-    figures[row, 0] = overall
-    figures[row, 1] = overall / agents
-    figures[row, 2] = highest
-    figures[row, 3] = highest_incentive if settled else np.nan
-    figures[row, 4] = explored
-    figures[row, 5] = overall - explored
-    figures[row, 6] = agents * charge - compensated if settled else np.nan
-    figures[row, 7] = 0.0
-    for arm in range(arms):
-        figures[row, 7] += counts[arm]
-        folded.broadcasts[row, arm] = counts[arm]
-        folded.eliminated_step[row, arm] = outcome.eliminated_step[arm]
-        folded.eliminated_agent[row, arm] = outcome.eliminated_agent[arm]
+    figures[_OVERALL] = overall
+    figures[_AVERAGE] = overall / agents
+    figures[_HIGHEST] = highest
+    figures[_EXPLORE] = explored
+    figures[_COMMIT] = overall - explored
+    if kind != NONE:
+        figures[_HIGHEST_INCENTIVE] = highest_incentive
+        figures[_PROFIT] = agents * charge - compensated
