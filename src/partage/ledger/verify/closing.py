@@ -7,7 +7,6 @@ from partage.errors import MissingExtra
 from partage.ledger.events import Close
 from partage.ledger.state import State
 from partage.ledger.verify.lines import Wrong
-from partage.settle import NONE, PAPER
 from partage.settle.money import (
     CEILING_SEED,
     Account,
@@ -83,7 +82,7 @@ def _any_above(seen: Iterable[int], stated: Iterable[int]) -> bool:
 def _check_ceilings(state: State, event: Close, known: list[str]) -> bool:
     """Check that the ceilings are there, and compute again those of the agents whose pulls are all known."""
     settlement, stated = state.settlement, event.ceilings
-    if settlement.kind in (NONE, PAPER):
+    if not settlement.has_ceilings:
         if stated is not None or event.ceiling_seed is not None:
             raise Wrong(f"it states ceilings, and the settlement {settlement.name} has none.")
         return True
