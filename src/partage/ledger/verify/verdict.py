@@ -110,7 +110,8 @@ def _describe_whole(found: Verified, replay: "Replay", state: State) -> None:
     found.row = next((row for row in found.settlement.rows if row.agent == replay.owner), None)
     if state.closed is None:
         return
-    ceilings = " every ceiling," if replay.ceilings_checked else ""
+    measured = state.closed.ceilings is not None
+    ceilings = " every ceiling," if measured and replay.ceilings_checked else ""
     found.checked.append(
         f"The settlement follows from the ledger: the pulls of each arm,{ceilings} the common charge and every "
         "account were computed again, and together with the profit they sum to zero."
