@@ -183,7 +183,7 @@ def test_a_decision_on_a_threshold_may_go_either_way(case: str) -> None:
             assert [arm.active for arm in found.board.arms] == table.state.board.active
             for reader in ("a1", "a2"):
                 assert verify(table.lines(reader), agent=reader).problem is None
-            with patched(lambda patch: patch.setattr(tolerance, "_SLACKS", (0.0,))):
+            with patched(lambda patch: patch.setattr(tolerance, "SLACKS", (0.0, 0.0))):
                 assert verify(table.lines()).problem is not None, "without the tolerance it would not verify"
 
 

@@ -6,7 +6,6 @@ that a decision reads (counts, means, the tie order) is exact on every platform.
 """
 
 import copy
-from collections.abc import Iterable
 
 from msgspec import UNSET
 
@@ -16,19 +15,7 @@ from partage.ledger.state import State
 from partage.rules.exploring import explore_or_commit
 
 TOLERANCE = 1e-9
-_SLACKS = (-TOLERANCE, TOLERANCE, 0.0)
-
-
-class Range:
-    """The sets of arms that are possible: each has all of `least`, and nothing outside `most`."""
-
-    def __init__(self, found: Iterable[Iterable[int]]) -> None:
-        sets = [frozenset(arms) for arms in found]
-        self.least = frozenset.intersection(*sets)
-        self.most = frozenset.union(*sets)
-
-    def __contains__(self, arms: frozenset[int]) -> bool:
-        return self.least <= arms <= self.most
+SLACKS = (-TOLERANCE, TOLERANCE)  # of the thresholds: what both come to is certain, what either comes to is possible
 
 
 class TolerantState(State):
@@ -54,31 +41,36 @@ class TolerantState(State):
             return own
         if wanted == own:
             return own
-        # Of all that may be open, the fewest arms that make this pull possible.
-        opened = self._open_range()
-        needed = opened.least | ({wanted.arm} & opened.most if wanted.share else frozenset())
-        possible = explore_or_commit(self.board, self.members[agent].shares, None, sorted(needed))
-        return wanted if wanted == possible else own
+        # The pull is possible if it follows from the arms that are open for certain, and its own.
+        certain, possible = self._open_arms()
+        opened = certain | ({wanted.arm} & possible if wanted.share else frozenset())
+        decided = explore_or_commit(self.board, self.members[agent].shares, None, sorted(opened))
+        return wanted if wanted == decided else own
 
     def blocking_arms(self) -> list[int]:
-        """Return the arms that were open for certain."""
-        return sorted(self._open_range().least)
+        """Return the arms that are open for certain."""
+        return sorted(self._open_arms()[0])
 
     def revise(self) -> None:
-        """Leave the stated arms active if that is possible, otherwise those that the rule leaves."""
+        """Keep the stated arms active if that is possible, otherwise those that the rule keeps active."""
         board, stated = self.board, self.stated
-        before, rule_state = board.active, board.state
-        found = []
-        for slack in _SLACKS:  # the last is none, and what it comes to is left on the board
-            board.active, board.state = list(before), copy.deepcopy(rule_state)
-            self.rule.revise(board, slack)
-            found.append(board.actives())
+        before, rule_state = list(board.active), copy.deepcopy(board.state)
+        self.rule.revise(board)
         if self.format == 1 or not isinstance(stated, Tell):
             return
-        unchanged = [arm for arm, active in enumerate(before) if active]
-        active = frozenset(unchanged if stated.active is UNSET else stated.active)
-        if active in Range(found):
-            board.active = [arm in active for arm in range(board.arms)]
+        own, rule_state_after = board.active, board.state
+        wanted = before if stated.active is UNSET else [arm in stated.active for arm in range(board.arms)]
+        if wanted == own:
+            return
+        found = []
+        for slack in SLACKS:
+            board.active, board.state = list(before), copy.deepcopy(rule_state)
+            self.rule.revise(board, slack)
+            found.append(board.active)
+        possible = all(arm in arms for arm, *arms in zip(wanted, *found, strict=True))
+        board.active, board.state = wanted if possible else own, rule_state_after
 
-    def _open_range(self) -> Range:
-        return Range(self.rule.open_arms(self.board, slack) for slack in _SLACKS)
+    def _open_arms(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the arms that are open for certain, and those that are possibly open."""
+        one, other = (frozenset(self.rule.open_arms(self.board, slack)) for slack in SLACKS)
+        return one & other, one | other
