@@ -86,8 +86,8 @@ def play(
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
     task = new_task(game, rule, settlement, seed, checkpoints, fee)
-    compile_rule(task)
     with workers(on, jobs) as spread:
+        compile_rule(task)
         started = time.perf_counter()
         folded = _folded(task, runs, spread, progress)
         seconds = time.perf_counter() - started
