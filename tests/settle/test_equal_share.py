@@ -281,7 +281,7 @@ def test_the_settlement_by_hand(game, rule, seed, name, fee):
 
 @pytest.mark.parametrize("rule", [TwoUCB(), NoProtocol()])
 @pytest.mark.parametrize("name", ["equal-share", "equal-share-expected"])
-def test_where_nothing_is_ruled_out_nothing_is_paid(rule, name):
+def test_where_nothing_is_eliminated_nothing_is_paid(rule, name):
     game = Game(bernoulli([0.9, 0.1]), Sharing.round_robin(agents=4, arms=2), horizon=200)
     result = play(game, rule, runs=5, settlement=name, baseline=False)
     assert result.controller_profit == (0, 0)
@@ -332,7 +332,7 @@ def test_two_agents_with_balanced_etc_make_a_loss_and_it_is_reported():
     result = play(game, BalancedETC(), runs=10, settlement="equal-share", baseline=True)
     assert (result.finished, result.viable) == (1, 0)
     assert result.controller_profit.mean < 0
-    assert result.individually_rational  # everyone pays her ceiling
+    assert result.individually_rational  # every agent pays its ceiling
 
 
 def test_an_unfinished_run_says_so():

@@ -285,10 +285,10 @@ def test_a_mean_near_its_bound_gets_no_verdict(seen: Measurements) -> None:
         assert judge(replace(seen, overall=bound + shift + noise))[0].verdict == expected
 
 
-def test_one_agent_of_many_who_loses_is_found(seen: Measurements) -> None:
+def test_one_agent_of_many_that_loses_is_found(seen: Measurements) -> None:
     assert seen.incentive is not None
     mean, stderr = seen.incentive
-    worse = np.where(np.arange(10) == 3, 15.0, mean)  # alone she would lose 13.6
+    worse = np.where(np.arange(10) == 3, 15.0, mean)  # alone it would lose 13.6
     row = next(row for row in judge(replace(seen, incentive=(worse, stderr))) if row.label == "Theorem_IR")
     assert (row.verdict, row.measured_value) == (VIOLATED, pytest.approx(worse[3]))
     near = np.full(10, row.bound_value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partage.arms import RandomBernoulli
 from partage.checks import count
-from partage.engine import rewards as tape
+from partage.engine.rewards import run_keys
 from partage.engine.tally import GameTable, game_table, new_outcome
 from partage.game import Game
 from partage.rules.rule import Rule
@@ -21,6 +21,7 @@ from partage.simulate.fold import FIGURES, Folded
 from partage.simulate.parallel import is_built_in
 from partage.simulate.play import BASELINE_UP_TO, checked_game, checked_rule, new_task, play
 from partage.simulate.result import Estimate, Result
+from partage.tape import TAPE
 from partage.theory.event_checks import check_exploration, event_held, two_ucb_pulls
 
 CHECKED_BROADCASTS = 3 * 10**8  # exploration is checked in as many runs as this allows, and in at least one
@@ -217,7 +218,7 @@ class _Drawn:
 @lru_cache(maxsize=2)
 def _keys(seed: int, runs: int) -> NDArray[np.uint64]:
     """Return the keys of all runs. The small games of one audit have them in common."""
-    return tape.run_keys(seed, 0, runs)
+    return run_keys(seed, 0, runs)
 
 
 # --- Balanced-ETC ---------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ def _with_balanced_etc(
         measured,
         broadcasts=folded.broadcasts,
         eliminated=folded.eliminated_step >= 0,
-        event_held=drawn.event_held(folded.broadcasts, tape.TAPE),
+        event_held=drawn.event_held(folded.broadcasts, TAPE),
         overall=figures["overall_regret"],
         commit=figures["commit_regret"],
     )
