@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,54 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         lambda: partage.play(GAME, ETC, settlement="fair"),
         ("settlement", "'fair'", "paper, equal-share, equal-share-expected, none"),
     ),
+    "settlement is None": (lambda: partage.play(GAME, ETC, settlement=None), ("settlement", "None", "paper")),
+    "settlement is a list": (lambda: partage.play(GAME, ETC, settlement=["none"]), ("settlement", "['none']")),
+    "no game": (lambda: partage.play([0.9, 0.5], ETC), ("game", "[0.9, 0.5]", "partage.Game")),
+    "rule is a name": (lambda: partage.play(GAME, "balanced-etc"), ("rule", "'balanced-etc'", "BalancedETC()")),
+    "rule is None": (lambda: partage.play(GAME, None), ("rule", "None", "BalancedETC()")),
+    "rule is a class": (lambda: partage.play(GAME, partage.TwoUCB), ("class TwoUCB", "TwoUCB()")),
+    "rule without decide": (
+        lambda: partage.play(GAME, type("Mine", (), {"name": "mine"})()),
+        ("rule", "decide", "revise"),
+    ),
+    "checkpoint is one number": (lambda: partage.play(GAME, ETC, checkpoints=5), ("checkpoints", "5", "list")),
+    "checkpoint is a word": (lambda: partage.play(GAME, ETC, checkpoints=["x"]), ("checkpoint", "'x'", WHOLE)),
+    "baseline is a word": (lambda: partage.play(GAME, ETC, baseline="no"), ("baseline", "'no'", "True, False")),
+    "progress is a number": (lambda: partage.play(GAME, ETC, progress=3), ("progress", "3", "function")),
+    "fee is a word": (
+        lambda: partage.play(GAME, ETC, settlement="equal-share", fee="much"),
+        ("fee", "'much'", "at least 0"),
+    ),
+    "played nowhere": (lambda: partage.play(GAME, ETC, on=None), ("place", "None", "threads")),
+    "audit of no game": (lambda: partage.audit("game.toml"), ("game", "'game.toml'", "partage.Game")),
+    "audit of no rule": (lambda: partage.audit(GAME, "two-ucb"), ("rule", "'two-ucb'")),
+    "agent of a result": (lambda: result().individual_regret(99), ("agent", "99", "at most 3")),
+    "agent below 0": (lambda: result().incentive_regret(-1), ("agent", "-1", f"{WHOLE} 0")),
+    "agent is a name": (lambda: result().individual_regret("agent 1"), ("agent", "'agent 1'", f"{WHOLE} 0")),
+    "agent of a game": (lambda: GAME.agent_name(4), ("agent", "4", "at most 3")),
+    "agent of a sharing": (lambda: FOUR_AGENTS.of(4), ("agent", "4", "at most 3")),
+    "frame by a number": (lambda: result().frame(by=3), ("by 3", "run, arm, agent")),
+    "frame by a list": (lambda: result().frame(by=["run"]), ("by ['run']", "run, arm, agent")),
+    "arms are a number": (lambda: partage.Game(3, FOUR_AGENTS, 100), ("Arm 0", "3", "partage.Bernoulli")),
+    "sharing is a number": (lambda: partage.Game(TWO_ARMS, 4, 100), ("sharing", "4", "partage.Sharing")),
+    "agents' names are a number": (lambda: partage.Game(TWO_ARMS, FOUR_AGENTS, 100, 4), ("1 agent names",)),
+    "an agent's name is a number": (
+        lambda: partage.Game(TWO_ARMS, FOUR_AGENTS, 100, [1, 2, 3, 4]),
+        ("name of an agent", "1", "a string"),
+    ),
+    "an arm's name is a list": (
+        lambda: partage.Game([partage.Bernoulli(0.5, ["pens"]), partage.Bernoulli(0.4)], FOUR_AGENTS, 100),
+        ("name of an arm", "['pens']", "a string"),
+    ),
+    "shares are a number": (lambda: partage.Sharing.lists(3, arms=2), ("shares", "3", "one list of arms per agent")),
+    "best arms are a number": (lambda: partage.Sharing.scarce_best(4, 2, best=1), ("best arms", "1", "list")),
+    "game file is a number": (lambda: partage.read_game(3), ("game file", "3", "a path")),
 }
+
+
+@cache
+def result() -> partage.Result:
+    return partage.play(GAME, ETC, runs=2, baseline=False)
 
 
 @pytest.mark.parametrize("name", PYTHON)
@@ -120,7 +168,7 @@ def test_in_python(name: str) -> None:
 def test_the_papers_settlement_where_it_is_not_defined(rule: partage.Rule) -> None:
     with pytest.raises(partage.SettlementError) as refused:
         partage.play(GAME, rule, settlement="paper")
-    assert_one_sentence(str(refused.value), ("not defined", "equal-share or none"))
+    assert_one_sentence(str(refused.value), ("not defined", "equal-share, equal-share-expected, none"))
 
 
 # --- flags ----------------------------------------------------------------------------------------------------
@@ -354,7 +402,7 @@ FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
     "balance for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nbalance = 2\n' + ENOUGH, ("two-ucb", "2", "no balance")),
     "paper for 2-UCB": (
         'horizon = 100\nrule = "two-ucb"\nsettlement = "paper"\n' + ENOUGH,
-        ("two-ucb", "not defined", "equal-share or none"),
+        ("two-ucb", "not defined", "equal-share, equal-share-expected, none"),
     ),
     "unknown settlement": ('horizon = 100\nsettlement = "fair"\n' + ENOUGH, ("'fair'", "paper, equal-share")),
     "fee below 0": (

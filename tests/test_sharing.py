@@ -91,7 +91,7 @@ def test_scarce_best_with_few_agents_or_arms(agents, arms, expected):
 
 
 def test_the_papers_settings():
-    """Spec 7: balanced, imbalanced and regret over time."""
+    """The paper's balanced and imbalanced settings, and that of regret over time."""
     assert Sharing.round_robin(100, 10).sharers().tolist() == [10] * 10
     assert Sharing.scarce_best(1000, 10).sharers()[:2].tolist() == [1, 1]
     assert np.ptp(Sharing.scarce_best(1000, 10).sharers()[2:]) <= 1

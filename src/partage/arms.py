@@ -1,6 +1,6 @@
 """Arms: reward distributions on [0, 1] with exactly known means.
 
-Every kind of arm is a small frozen class with a `mean`. How a kind is drawn stands in `partage.engine.rewards`.
+Every kind of arm is a small frozen class with a `mean`. `partage.engine.rewards` draws from them.
 """
 
 import math
@@ -65,13 +65,13 @@ class Bernoulli:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.rewards` draws from."""
+        """Parameters that `partage.engine.rewards` draws with."""
         return self.mean, 0.0
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Pays evenly between `low` and `high`.
+    """Pays uniformly between `low` and `high`.
 
     >>> Uniform(0.25, 0.75).mean
     0.5
@@ -98,7 +98,7 @@ class Uniform:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.rewards` draws from."""
+        """Parameters that `partage.engine.rewards` draws with."""
         return self.low, self.high
 
 
@@ -124,13 +124,13 @@ class Constant:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.rewards` draws from."""
+        """Parameters that `partage.engine.rewards` draws with."""
         return self.value, 0.0
 
 
 @dataclass(frozen=True)
 class Beta:
-    """Pays by a Beta(`a`, `b`) distribution.
+    """Pays according to a Beta(`a`, `b`) distribution.
 
     >>> Beta(2, 6).mean
     0.25
@@ -153,19 +153,19 @@ class Beta:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.rewards` draws from."""
+        """Parameters that `partage.engine.rewards` draws with."""
         return self.a, self.b
 
 
 @cache
 def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of Gauss and Legendre on [-1, 1]."""
+    """Return nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
     return np.polynomial.legendre.leggauss(100)
 
 
 @dataclass(frozen=True)
 class TruncatedNormal:
-    """Pays by a normal distribution (`location`, `scale`) conditioned on [0, 1].
+    """Pays according to a normal distribution (`location`, `scale`) conditioned on [0, 1].
 
     >>> TruncatedNormal(0.5, 0.2).mean
     0.5
@@ -184,9 +184,10 @@ class TruncatedNormal:
 
     @property
     def mean(self) -> float:
-        """The expected reward, to rounding: differences of normal densities cancel far out and for wide scales.
+        """The expected reward, exact up to rounding.
 
-        So the density is integrated as far from its highest point in [0, 1] as it is above e^-50 of its height.
+        The textbook formula, a difference of normal densities, cancels far out and for wide scales. So the density
+        is integrated around its highest point in [0, 1], as far as it is above e^-50 of its height.
         """
         mode = min(max(self.location, 0.0), 1.0)
         away = abs(self.location - mode) / self.scale
@@ -201,7 +202,7 @@ class TruncatedNormal:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """What `partage.engine.rewards` draws from."""
+        """Parameters that `partage.engine.rewards` draws with."""
         return self.location, self.scale
 
 
@@ -242,7 +243,7 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Empirical:
-    """Pays a value drawn evenly, with replacement, from a `sample` of yours.
+    """Pays a value drawn uniformly, with replacement, from a `sample`.
 
     >>> Empirical([0.1, 0.4, 0.4, 0.7]).mean
     0.4
@@ -266,7 +267,7 @@ class Empirical:
 
 @dataclass(frozen=True)
 class RandomBernoulli:
-    """A Bernoulli arm whose mean is drawn evenly between `low` and `high`, anew in each run.
+    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high`, anew in each run.
 
     >>> 0.2 <= RandomBernoulli(0.2, 0.4).drawn(np.random.default_rng(0)).mean <= 0.4
     True
@@ -278,7 +279,7 @@ class RandomBernoulli:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        Uniform(self.low, self.high)  # the same is allowed
+        Uniform(self.low, self.high)  # the same values are allowed
 
     def drawn(self, generator: np.random.Generator) -> Bernoulli:
         """Return the arm of one run."""
@@ -289,7 +290,7 @@ Arm = Bernoulli | Uniform | Constant | Beta | TruncatedNormal | Discrete | Empir
 
 
 def bernoulli(means: Sequence[float]) -> tuple[Bernoulli, ...]:
-    """Bernoulli arms with these means.
+    """Return Bernoulli arms with these means.
 
     >>> [arm.mean for arm in bernoulli([0.9, 0.8])]
     [0.9, 0.8]
@@ -300,8 +301,8 @@ def bernoulli(means: Sequence[float]) -> tuple[Bernoulli, ...]:
 class RewardTable(NamedTuple):
     """The arms as arrays, for compiled code.
 
-    Arm i is of kind `kinds[i]` with parameters `first[i]` and `second[i]`; the values (and cumulated weights) of a
-    discrete or empirical arm stand at `starts[i]:starts[i + 1]`.
+    Arm i is of kind `kinds[i]` with parameters `first[i]` and `second[i]`. The values and cumulated weights of a
+    discrete or empirical arm are at `starts[i]:starts[i + 1]`.
     """
 
     kinds: NDArray[np.int64]
@@ -313,7 +314,7 @@ class RewardTable(NamedTuple):
 
 
 def reward_table(arms: Sequence[Arm]) -> RewardTable:
-    """Lay the arms out as arrays."""
+    """Return the arms as arrays."""
     values: list[float] = []
     cumulated: list[float] = []
     starts = [0]

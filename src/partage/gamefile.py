@@ -1,20 +1,20 @@
-"""The game file (TOML), and the same game by flags: both are tables with the same keys, read by the same code.
+"""Game files (TOML), and games from command-line flags. Both are tables with the same keys, read by the same code.
 
 horizon = 1_000_000
-balance = 1.0                   # optional, as are rule, settlement, fee and order (see below)
+balance = 1.0                   # optional, like rule, settlement, fee and order (see below)
 
-[[arms]]                        # one table an arm
-name = "pens"                   # optional: "arm 1" and so on
-mean = 0.9                      # Bernoulli; or, in its place, reward = { kind = ... } with the keys of KINDS
+[[arms]]                        # one table per arm
+name = "pens"                   # optional; by default "arm 1" and so on
+mean = 0.9                      # Bernoulli; for other kinds reward = { kind = ... } with the keys of KINDS
 
 [agents]                        # either a pattern
 count = 100
 sharing = "round-robin"         # optional; the patterns are those of `partage.sharing.PATTERNS`
-order = "shuffled"              # optional; "fixed" otherwise
+order = "shuffled"              # optional; by default "fixed"
 
-[[agent]]                       # or one table each, in the order in which they act (`order` then stands on top)
-name = "shop 1"                 # optional: "agent 1" and so on
-shares = ["pens"]               # optional: nothing
+[[agent]]                       # or one table per agent, in the order in which they act (`order` is then at the top)
+name = "shop 1"                 # optional; by default "agent 1" and so on
+shares = ["pens"]               # optional; by default nothing
 """
 
 import json
@@ -40,25 +40,24 @@ KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
     "truncated-normal": (TruncatedNormal, ("location", "scale")),
     "constant": (Constant, ("value",)),
     "discrete": (Discrete, ("values", "weights")),
-    "empirical": (Empirical, ("sample",)),  # a list, or the path of a file of numbers, from the game file's folder
+    "empirical": (Empirical, ("sample",)),  # a list, or the path of a file of numbers, relative to the game file
 }
-KINDS_BY_MEAN = ("bernoulli", "constant")  # those that a mean alone describes
+KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
 
 
 @dataclass(frozen=True)
 class GameFile:
-    """What a game file says: the game, and how to play it where the file says so.
+    """The contents of a game file: the game, and how to play it if the file says so.
 
     Attributes
     ----------
     game
         The game itself.
     sharing
-        Who shares what, in words.
+        The sharing pattern, in words.
     rule, balance, settlement, fee
-        As the file has them; None where it says nothing. Names and the fee are checked where rules and settlements
-        are known.
+        As in the file; None if it does not say. Names and the fee are checked later, by rules and settlements.
     """
 
     game: Game
@@ -77,8 +76,10 @@ def read_game(path: str | Path) -> GameFile:
     FileError
         If the file is missing or is not TOML.
     InputError
-        If what it says is not allowed. The sentence names the file, the place in it, the value and what is allowed.
+        If a value is not allowed. The sentence names the file, the place in it, the value and what is allowed.
     """
+    if not isinstance(path, str | Path):
+        raise InputError(f"The game file is {path!r}; it must be a path.")
     path = Path(path)
     with at(str(path)):
         try:
@@ -98,7 +99,7 @@ def game_by_flags(
     order: str = "fixed",
     reward: str = "bernoulli",
 ) -> GameFile:
-    """Make the game that the command line's flags describe; each is text, as it was typed.
+    """Make the game that command-line flags describe. Each value is text, as it was typed.
 
     >>> game_by_flags(means="0.9,0.8", agents="10", horizon="1e6").game.horizon
     1000000
@@ -106,7 +107,7 @@ def game_by_flags(
     if reward not in KINDS_BY_MEAN:
         raise InputError(
             f"The reward is {reward!r}; by flags it must be {_either(KINDS_BY_MEAN)}, "
-            "as means alone do not describe other kinds: give those in a game file."
+            "as means alone do not describe other kinds; use a game file for those."
         )
     (parameter,) = KINDS[reward][1]
     arms = [{"reward": {"kind": reward, parameter: number(mean)}} for mean in means.split(",") if means.strip()]
@@ -116,7 +117,7 @@ def game_by_flags(
 
 
 def number(text: str) -> int | float | str:
-    """Return the number that `text` is; where it is none, the text, for a check to complain about.
+    """Return the number that `text` spells; if it spells none, the text, which a later check refuses.
 
     >>> number("1_000"), number("1e6"), number("many")
     (1000, 1000000.0, 'many')
@@ -131,7 +132,7 @@ def number(text: str) -> int | float | str:
 
 @contextmanager
 def at(place: str) -> Iterator[None]:
-    """Name the place in every error raised inside."""
+    """Name the place in every error raised in this context."""
     try:
         yield
     except InputError as error:
@@ -163,7 +164,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         raise InputError("Both [agents] and [[agent]] are given; it must be one of the two.")
     if "agents" in document:
         if "order" in document:
-            raise InputError(f"The order is {document['order']!r} outside [agents]; it must stand inside.")
+            raise InputError(f"The order is {document['order']!r} outside [agents]; it must be inside.")
         with at(agents_at) if agents_at else nullcontext():
             sharing, words = _pattern(document["agents"], arms, horizon)
     else:
@@ -223,7 +224,7 @@ def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing 
         )
     _check_keys(table, "The pattern", required=("count",), optional=("sharing", "order"))
     name = table.get("sharing", "round-robin")
-    check_size(table["count"], horizon)  # before room is made for the agents
+    check_size(table["count"], horizon)  # before arrays of agents are made
     best = sorted(range(len(arms)), key=lambda arm: -arms[arm].mean)[:2]
     return _ordered(Sharing.pattern(name, table["count"], len(arms), best), name, table.get("order", "fixed"))
 
@@ -249,11 +250,11 @@ def _shares(shares: object, arm_names: Sequence[str]) -> list[int]:
     for place, name in enumerate(shares):
         if name not in arm_names:
             raise InputError(
-                f"It shares {_shown(name)}, an arm that is not there{_meant(name, arm_names)}; "
+                f"It shares {_shown(name)}, which does not exist{_meant(name, arm_names)}; "
                 f"the arms are {_listing(arm_names)}."
             )
         if name in shares[:place]:
-            raise InputError(f"It shares {_shown(name)} twice; each arm must stand once.")
+            raise InputError(f"It shares {_shown(name)} twice; each arm must appear once.")
     return [arm_names.index(name) for name in shares]
 
 
@@ -304,7 +305,7 @@ def _named(table: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value as a game file would have it, on one line and not too long."""
+    """Return the value as a game file would have it, on one line and not too long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

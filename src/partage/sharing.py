@@ -1,6 +1,6 @@
-"""Sharing: which agent shares which arms, and in what order agents act.
+"""Sharing: which arms each agent shares, and the order in which agents act.
 
-A `Sharing` is fixed; a `RandomSharing` is drawn anew in each run. Agents and arms are counted from 0 in code.
+A `Sharing` is fixed; a `RandomSharing` is drawn anew in each run. In code, agents and arms count from 0.
 """
 
 import re
@@ -25,15 +25,15 @@ PATTERNS = (
     "nobody-nothing",
 )
 
-MOST = 2**31 - 1  # agents; of more, no list fits into memory
+MOST = 2**31 - 1  # agents; a list of more would not fit into memory
 
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """Which arms each agent shares (the paper's A_m), by agent.
+    """The arms that each agent shares (the paper's A_m).
 
-    Agent m shares the arms `shared[starts[m]:starts[m + 1]]`, in increasing order. Make one with the class
-    methods, or `Sharing.lists` for any pattern of your own.
+    Agent m shares the arms `shared[starts[m]:starts[m + 1]]`, in increasing order. Use the class methods to make one;
+    `Sharing.lists` takes any pattern of your own.
 
     >>> Sharing.round_robin(agents=4, arms=3).of(3)
     [0]
@@ -51,14 +51,16 @@ class Sharing:
     def lists(cls, shares: Iterable[Iterable[int]], arms: int) -> Self:
         """Agent m shares the arms `shares[m]`; agents act in this order."""
         arms = count("The number of arms", arms)
+        if not isinstance(shares, Iterable):
+            raise InputError(f"The shares are {shares!r}; they must be one list of arms per agent.")
         rows = []
         for agent, row in enumerate(shares):
             if not isinstance(row, Iterable):
-                raise InputError(f"What agent {agent} shares is {row!r}; it must be a list of arms.")
+                raise InputError(f"Agent {agent} shares {row!r}; it must be a list of arms.")
             wanted = sorted({count(f"An arm that agent {agent} shares", arm, at_least=0) for arm in row})
             if wanted and wanted[-1] >= arms:
                 raise InputError(
-                    f"Agent {agent} shares arm {wanted[-1]}, which is not there; arms are 0 to {arms - 1}."
+                    f"Agent {agent} shares arm {wanted[-1]}, which does not exist; arms are 0 to {arms - 1}."
                 )
             rows.append(wanted)
         count("The number of agents", len(rows))
@@ -67,7 +69,7 @@ class Sharing:
 
     @classmethod
     def one_each(cls, shared: NDArray[np.integer], arms: int) -> Self:
-        """Agent m shares the one arm `shared[m]`, or nothing where that is negative."""
+        """Agent m shares the single arm `shared[m]`, or nothing if that is negative."""
         starts = np.concatenate([[0], np.cumsum(shared >= 0)]).astype(np.int64)
         return cls(len(shared), arms, starts, shared[shared >= 0].astype(np.int32))
 
@@ -79,9 +81,9 @@ class Sharing:
 
     @classmethod
     def dealt(cls, agents: int, arms: int) -> Self:
-        """Arms are dealt out: arm i to agent i mod M where agents are fewer than arms, otherwise as round-robin.
+        """Deal out the arms: arm i to agent i mod M if there are fewer agents than arms, otherwise round-robin.
 
-        Every arm has a sharer, however few agents there are.
+        Every arm has a sharer, even with few agents.
         """
         agents, arms = _sizes(agents, arms)
         if agents >= arms:
@@ -90,12 +92,15 @@ class Sharing:
 
     @classmethod
     def scarce_best(cls, agents: int, arms: int, best: Sequence[int] = (0, 1)) -> Self:
-        """The two best arms have one sharer each, who act first; the rest go round: the paper's imbalanced setting.
+        """One agent each shares the two best arms, and acts first; the others share the other arms in turn.
 
-        `best` names the two arms, the better first.
+        This is the paper's imbalanced setting. `best` holds the two arms, the better first.
         """
         agents, arms = _sizes(agents, arms)
-        scarce = list(dict.fromkeys(count("A best arm", arm, at_least=0) for arm in best if arm < arms))[:2]
+        if not isinstance(best, Iterable):
+            raise InputError(f"The best arms are {best!r}; they must be a list of two arms.")
+        named = dict.fromkeys(count("A best arm", arm, at_least=0) for arm in best)
+        scarce = [arm for arm in named if arm < arms][:2]
         rest = np.array([arm for arm in range(arms) if arm not in scarce] or [-1])
         crowd = rest[np.arange(max(0, agents - len(scarce))) % len(rest)]
         return cls.one_each(np.concatenate([scarce, crowd])[:agents].astype(np.int64), arms)
@@ -106,13 +111,15 @@ class Sharing:
         agents, arms = _sizes(agents, arms)
         k = count("The number of neighbouring arms", k)
         if k > arms:
-            raise InputError(f"The number of neighbouring arms is {k}; it must be at most the {arms} arms there are.")
+            raise InputError(
+                f"The number of neighbouring arms is {k}; it must be at most the {arms} arms of the game."
+            )
         shared = np.sort((np.arange(agents)[:, None] + np.arange(k)) % arms, axis=1)
         return cls(agents, arms, np.arange(agents + 1, dtype=np.int64) * k, shared.ravel().astype(np.int32))
 
     @classmethod
     def everything(cls, agents: int, arms: int) -> Self:
-        """Everyone shares every arm."""
+        """Every agent shares every arm."""
         return cls.neighbours(agents, arms, arms)
 
     @classmethod
@@ -123,12 +130,12 @@ class Sharing:
 
     @staticmethod
     def random(agents: int, arms: int) -> "RandomSharing":
-        """Each agent shares one random arm and every arm has a sharer; drawn anew in each run."""
+        """Each agent shares one random arm, and every arm has a sharer. It is drawn anew in each run."""
         return RandomSharing(agents, arms)
 
     @staticmethod
     def pattern(name: str, agents: int, arms: int, best: Sequence[int] = (0, 1)) -> "Sharing | RandomSharing":
-        """The pattern of this name (`PATTERNS`); `best` names the two best arms for scarce-best."""
+        """Return the pattern of this name (`PATTERNS`). `best` holds the two best arms, for scarce-best."""
         neighbours = re.fullmatch(r"neighbours-(\d+)", str(name))
         if neighbours:
             return Sharing.neighbours(agents, arms, int(neighbours[1]))
@@ -149,19 +156,22 @@ class Sharing:
     # --- questions ------------------------------------------------------------------------------------------
 
     def of(self, agent: int) -> list[int]:
-        """Return the arms that this agent shares."""
-        return [int(arm) for arm in self.shared[self.starts[agent] : self.starts[agent + 1]]]
+        """Return the arms that an agent shares."""
+        at = count("The agent", agent, at_least=0)
+        if at >= self.agents:
+            raise InputError(f"The agent is {at}; it must be at most {self.agents - 1}, as agents count from 0.")
+        return [int(arm) for arm in self.shared[self.starts[at] : self.starts[at + 1]]]
 
     def sharers(self) -> NDArray[np.int64]:
         """Return how many agents share each arm (the paper's |S_i|)."""
         return np.bincount(self.shared, minlength=self.arms).astype(np.int64)
 
     def in_shuffled_order(self, shuffled: bool = True) -> Self:
-        """Return the same sharing with the order of agents shuffled anew in each run."""
+        """Return the same sharing, with the order of agents shuffled anew in each run."""
         return replace(self, shuffled=shuffled)
 
     def drawn(self, generator: np.random.Generator) -> "Sharing":
-        """Return the sharing of one run: itself, as nothing in it is random."""
+        """Return the sharing of one run: this one, as nothing in it is random."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -178,7 +188,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class RandomSharing:
-    """Each agent shares one arm, drawn evenly and conditioned on every arm having a sharer.
+    """Each agent shares one arm, drawn uniformly, conditioned on every arm having a sharer.
 
     >>> sharing = Sharing.random(agents=3, arms=3).drawn(np.random.default_rng(0))
     >>> sorted(sharing.shared.tolist())
@@ -195,16 +205,16 @@ class RandomSharing:
         object.__setattr__(self, "arms", arms)
         if agents < arms:
             raise InputError(
-                f"Random sharing needs a sharer for every arm: {agents} agents are fewer than {arms} arms; "
+                f"Random sharing needs a sharer for every arm, and {agents} agents are fewer than {arms} arms; "
                 f"there must be at least {arms} agents."
             )
 
     def in_shuffled_order(self, shuffled: bool = True) -> Self:
-        """Return the same with the order of agents shuffled anew in each run."""
+        """Return the same sharing, with the order of agents shuffled anew in each run."""
         return replace(self, shuffled=shuffled)
 
     def sharers(self) -> NDArray[np.int64]:
-        """Return a lower bound on how many agents share each arm: one."""
+        """Return a lower bound on the number of sharers of each arm: one."""
         return np.ones(self.arms, dtype=np.int64)
 
     def drawn(self, generator: np.random.Generator) -> Sharing:
@@ -229,11 +239,11 @@ def _sizes(agents: int, arms: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _cover_log_probability(agents: int, arms: int) -> NDArray[np.float64] | None:
-    """Row r, column u: log probability that r even draws cover u given arms.
+    """Return a table of log probabilities: row r, column u is that of r uniform draws covering u given arms.
 
-    P(r, u) = u/N P(r-1, u-1) + (N-u)/N P(r-1, u), in logarithms because P(N, N) = N!/N^N vanishes in floating
-    point. None where even draws cover all arms so often (each arm is missed with probability e^(-M/N) at most)
-    that drawing until they do is exact and cheap.
+    P(r, u) = u/N P(r-1, u-1) + (N-u)/N P(r-1, u), in logarithms because P(N, N) = N!/N^N underflows. None if uniform
+    draws cover all arms so often (each arm is missed with probability e^(-M/N) at most) that it is cheap to draw
+    until they do, which is exact too.
     """
     if arms * np.exp(-agents / arms) < 0.5:
         return None
@@ -250,7 +260,7 @@ def _cover_log_probability(agents: int, arms: int) -> NDArray[np.float64] | None
 def _draw_covering(
     agents: int, arms: int, cover: NDArray[np.float64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw one arm an agent, one agent after the other, each conditioned on the rest still covering all arms."""
+    """Draw one arm per agent, one agent after the other, each conditioned on the rest covering all arms."""
     uncovered = list(generator.permutation(arms))
     covered: list[int] = []
     shared = np.empty(agents, dtype=np.int64)

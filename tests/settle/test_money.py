@@ -231,7 +231,7 @@ def test_a_settlement_adds_up(closed, settlement, value):
         if settled.viable:
             assert charges == pytest.approx(due, abs=slack)
             free = {row.charge for row in accounts if row.charge < row.ceiling}
-            assert len(free) <= 1  # everyone below her ceiling pays the same
+            assert len(free) <= 1  # all agents below their ceiling pay the same
             assert all(row.charge <= max(free) for row in accounts if free)
         else:
             assert charges <= due + slack
@@ -271,11 +271,15 @@ def test_value_scales_money_and_nothing_else(closed, settlement, value):
 
 @settings(max_examples=60)
 @given(closed=closed(some_agents=True), settlement=settlements(), value=VALUES, data=st.data())
-def test_a_member_checks_her_account_without_the_others_pulls(closed, settlement, value, data):
+def test_a_member_checks_its_account_without_the_pulls_of_others(closed, settlement, value, data):
     at_close, pulls = closed
     settled = settle(settlement, at_close, pulls, value)
     me = data.draw(st.integers(0, len(pulls) - 1))
-    totals, everyones, mine = pulls.sum(axis=0).tolist(), settled.ceilings, pulls[me].tolist()  # what she is given
+    totals, everyones, mine = (
+        pulls.sum(axis=0).tolist(),
+        settled.ceilings,
+        pulls[me].tolist(),
+    )  # what a member is given
     limits = ceilings_of(settlement, at_close, [sum(mine)])
     assert (limits is None) == (everyones is None)
     limit = None if limits is None else limits[0]
@@ -310,7 +314,7 @@ RULES = st.sampled_from([BalancedETC(), BalancedETC(2.0), FullSharing(), Balance
 def test_a_simulated_run_settles_as_the_simulator_says(game, rule, name, fee, seed):
     if name == "paper":
         fee, rule = 0.0, rule if isinstance(rule, BalancedETC) else BalancedETC()
-    result = play(game, rule, 1, seed, name, baseline=False, fee=fee)
+    result = play(game, rule, runs=1, seed=seed, settlement=name, baseline=False, fee=fee)
     tally, game = play_run(game, rule, seed), as_played(game, rule)
     pulls = tally.explore + tally.commit
     settled = settle(settlement_for(name, rule, fee), board_of(game, tally), pulls)
@@ -340,7 +344,7 @@ def test_the_papers_settlement_by_hand():
     compensation = 100 * math.sqrt(8 * c * log / 160) + 3 * math.sqrt(8 * c * log / 90)
     charge = sum(n * math.sqrt(k**2 * log / (128 * c * n)) for n in (160, 90))
     assert settled.accounts[0] == Account(round(compensation * 2e6), round(charge * 2e6))
-    assert settled.accounts[1] == Account(0, round(charge * 2e6))  # whoever joined pays
+    assert settled.accounts[1] == Account(0, round(charge * 2e6))  # every agent that joined pays
     assert settled.common_charge == pytest.approx(charge)
     assert settled.profit == 2 * round(charge * 2e6) - round(compensation * 2e6)
     assert not settled.viable
@@ -362,7 +366,7 @@ def test_half_a_micro_unit_goes_to_the_even_neighbour():
     assert [micro_units(amount, 1e-6) for amount in (0.5, 1.5, 2.5, 3.5)] == [0, 2, 2, 4]
 
 
-def test_whoever_pulled_less_pays_up_to_her_ceiling_and_the_others_the_rest():
+def test_agents_with_few_pulls_pay_their_ceiling_and_the_others_the_rest():
     at_close = board([3000, 400], [0.9, 0.5], horizon=10_000, gone=[1])
     pulls = np.array([[9600, 400], [30, 0], [9000, 0], [9000, 0], [0, 0], [10_000, 0], [10_000, 0]])
     settled = settle(settlement_for("equal-share-expected", BalancedETC(), 0.1), at_close, pulls)
@@ -429,20 +433,20 @@ def test_where_there_is_hardly_anything_to_settle(name, agents, at_close, each):
         assert settled.uncovered == 0
 
 
-def test_with_nothing_broadcast_any_pull_may_have_lost_all():
+def test_with_nothing_broadcast_any_pull_may_have_lost_everything():
     settled = settle(settlement_named("equal-share"), board([0, 0], [0.0, 0.0]), np.array([[3, 4], [1, 0]]))
     assert (settled.finished, settled.uncovered, settled.profit) == (False, 7, 0)
 
 
-def test_of_an_arm_that_is_out_and_was_never_broadcast_nothing_is_paid():
+def test_an_eliminated_arm_that_was_never_broadcast_is_not_paid():
     at_close = board([90, 0, 30], [0.9, 0.0, 0.2], horizon=1000, gone=[1, 2])
     for name in ("paper", *EQUAL):
         rates = rates_of(settlement_named(name), at_close)
         assert rates[0] == rates[1] == 0 < rates[2]
 
 
-def test_an_arm_that_is_out_and_better_than_those_left_costs_nothing():
-    """Only late reports could bring a record to this; nobody is charged for her compensation."""
+def test_an_eliminated_arm_that_is_better_than_those_left_costs_nothing():
+    """Only late reports could bring a record to this; nobody is compensated or charged."""
     for left in ([20], [20, 20]):
         at_close = board([*left, 500], [*(0.0 for _ in left), 1.0], horizon=10, gone=[len(left)])
         for name in EQUAL:

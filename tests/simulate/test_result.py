@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-import partage
 from partage import (
     BalancedETC,
     Estimate,
@@ -134,11 +133,6 @@ def test_a_picture_is_drawn(tmp_path):
     assert (tmp_path / "result.png").stat().st_size > 10_000
 
 
-def test_public_names():
-    assert len(set(partage.__all__)) == len(partage.__all__)
-    assert all(hasattr(partage, name) for name in partage.__all__)
-
-
 @pytest.mark.parametrize(
     ("sharing", "agents", "figure", "known", "stderr"),
     [
@@ -155,7 +149,7 @@ def test_public_names():
     ],
 )
 def test_known_values_of_the_papers_games(sharing, agents, figure, known, stderr):
-    """Spec 7, at full size: within four standard errors of the difference."""
+    """The paper's games at full size: within four standard errors of the difference."""
     game = Game(bernoulli(PAPER_ARMS), Sharing.pattern(sharing, agents, 10), horizon=10**6)
     measured = getattr(play(game, BalancedETC(), runs=400, seed=0, baseline=False), figure)
     assert abs(measured.mean - known) < 4 * math.hypot(measured.stderr, stderr)

@@ -31,7 +31,7 @@ def test_the_limit_on_the_papers_arms_is_109():
     assert round(lai_robbins(PAPER, 10**6)) == 109
 
 
-def test_the_limit_is_zero_without_a_worse_arm_and_ignores_arms_ruled_out_at_sight():
+def test_the_limit_is_zero_without_a_worse_arm_and_ignores_arms_eliminated_at_once():
     assert lai_robbins([0.4, 0.4], 1000) == 0
     assert lai_robbins([1.0, 0.5], 1000) == 0  # one reward below 1 tells the arm from the best
 

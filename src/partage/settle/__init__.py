@@ -53,7 +53,7 @@ def settlement_for(name: str, rule: Rule, fee: float = 0.0) -> Settlement:
     >>> settlement_for("default", BalancedETC()).name, settlement_for("default", TwoUCB()).name
     ('paper', 'none')
     """
-    if name not in ("default", *SETTLEMENTS):
+    if not isinstance(name, str) or name not in ("default", *SETTLEMENTS):
         raise InputError(f"The settlement is {name!r}; it must be one of {', '.join(SETTLEMENTS)}.")
     if isinstance(fee, bool) or not isinstance(fee, (int, float)) or not 0 <= fee < math.inf:
         raise InputError(f"The fee is {fee!r}; it must be a number of at least 0, a fraction of all compensations.")

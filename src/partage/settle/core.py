@@ -25,7 +25,7 @@ from partage.settle.equal_share import gaps_of
 from partage.settle.paper import paper_charge, paper_rates
 
 
-class Settled(NamedTuple):
+class Amounts(NamedTuple):
     """A settlement in units of reward.
 
     Attributes
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 def settle(
     settlement: Settlement, board: Board, pulls: Sequence[Sequence[int]], measured: Measured | None = None
-) -> Settled:
+) -> Amounts:
     """Compute a settlement.
 
     Parameters
@@ -82,7 +82,7 @@ def settle(
         rates = rates_of(settlement, board)
         common, ceilings = measured
     charges_cover = (common or 0.0) * len(pulls) >= worth(rates, totals)
-    return Settled(
+    return Amounts(
         rates=rates,
         common_charge=common,
         ceilings=ceilings,

@@ -65,7 +65,7 @@ class Settled:
     profit
         What the controller keeps: charges less compensations, in micro-units.
     rates, common_charge, ceilings, finished, uncovered, viable
-        As in `partage.settle.core.Settled`, in units of reward.
+        As in `partage.settle.core.Amounts`, in units of reward.
     """
 
     settlement: str
@@ -90,14 +90,10 @@ def settle(
 
     Parameters
     ----------
-    settlement, board
-        Which settlement, and the board at the close.
-    pulls
-        One row per agent that joined, one column per arm: explore pulls that were reported, and commit pulls.
+    settlement, board, pulls, measured
+        As for `partage.settle.core.settle`. If the collaboration is closed, the close event states what was measured.
     value
         Money per unit of reward.
-    measured
-        The common charge and ceilings that a close event states, if the collaboration is closed.
     """
     rows = [[int(count) for count in row] for row in pulls]
     found = core.settle(settlement, board, rows, measured)

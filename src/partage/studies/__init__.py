@@ -1,6 +1,6 @@
 """Studies: experiments as data.
 
-The names below are all that a study needs, one of Partage's own or a user's: see docs/studies.md.
+A study of your own needs no names but these: see docs/studies.md.
 """
 
 from partage.studies.catalogue import STUDIES, find

@@ -1,8 +1,8 @@
-"""Finished chunks on disk, so that a second call goes on where the first was stopped.
+"""A cache of finished chunks on disk, so that an interrupted command can be continued.
 
-A chunk is kept under a digest of all that decides its figures: the game, the rule, the settlement, the seed, the
-checkpoints, its range of runs, and the source of everything that plays, version included. Change any of
-these, and it is played again.
+The name of a chunk is a digest of everything that determines its figures: the game, rule, settlement, seed,
+checkpoints and range of runs, the versions of numpy and numba, and the source of everything that plays. If any of
+these changes, the chunk is played again.
 """
 
 import hashlib
@@ -22,13 +22,26 @@ from typing import Any
 import numpy as np
 
 from partage.errors import FileError
+from partage.files import write_atomically
 from partage.rules.rule import Rule
-from partage.simulate.chunk import Task, is_compiled
+from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded
-from partage.simulate.parallel import Chunk, Finished
+from partage.simulate.parallel import Chunk, Finished, is_built_in
 
-# Rooms that do not play.
-ABOVE = ("cli", "client", "demo", "gamefile", "ledger", "report", "service", "studies", "testing", "theory")
+# Rooms that do not affect the figures.
+ABOVE = (
+    "cli",
+    "client",
+    "demo",
+    "environment",
+    "gamefile",
+    "ledger",
+    "report",
+    "service",
+    "studies",
+    "testing",
+    "theory",
+)
 
 
 class Store:
@@ -45,9 +58,9 @@ class Store:
             raise FileError(f"The folder {folder.parent} cannot be written to: {reason}.") from error
 
     def load(self, name: str) -> tuple[Folded, float] | None:
-        """Return the figures and seconds of a chunk; None if it is not there.
+        """Return the figures and seconds of a chunk; None if it is not in the cache.
 
-        A file that cannot be read is set aside, with a word about it, and counts as not there.
+        A file that cannot be read is moved aside, with a message, and counts as missing.
         """
         path = self._folder / f"{name}.chunk"
         try:
@@ -57,23 +70,16 @@ class Store:
         except (OSError, zlib.error, ValueError, KeyError, TypeError):
             aside = path.with_suffix(".corrupt")
             os.replace(path, aside)
-            self._say(f"The file {path} is corrupt: it is set aside as {aside.name} and its runs are played again.")
+            self._say(f"The file {path} is corrupt: it is now {aside.name}, and its runs are played again.")
             return None
 
     def save(self, name: str, finished: Finished) -> None:
         """Keep a chunk: whole or not at all, whenever the program is stopped."""
-        handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_packed(finished))
-            os.replace(temporary, self._folder / f"{name}.chunk")
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_atomically(self._folder / f"{name}.chunk", _packed(finished), mode=0o644)
 
 
 def _packed(finished: Finished) -> bytes:
-    """Write a chunk as bytes: a line of JSON that describes its arrays, then these, compressed, with a checksum."""
+    """Return a chunk as bytes, compressed with a checksum: one line of JSON about the arrays, then the arrays."""
     arrays = finished.folded._asdict()
     described = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
     head = json.dumps({"seconds": finished.seconds, "arrays": described}).encode()
@@ -81,7 +87,7 @@ def _packed(finished: Finished) -> bytes:
 
 
 def _unpacked(packed: bytes) -> tuple[Folded, float]:
-    """Read a chunk from bytes."""
+    """Return the chunk that these bytes hold."""
     head, _, body = zlib.decompress(packed).partition(b"\n")
     described = json.loads(head)
     arrays, start = {}, 0
@@ -93,20 +99,20 @@ def _unpacked(packed: bytes) -> tuple[Folded, float]:
 
 
 def task_digest(task: Task) -> str:
-    """Digest what decides the figures of a task, its range of runs apart."""
+    """Return a digest of everything that determines the figures of a task, except the range of runs."""
     spelled = "\n".join([*_spelled(task), np.__version__, version("numba"), sources_digest()])
-    own = b"" if is_compiled(task.rule) else _source_of(task.rule)
+    own = b"" if is_built_in(task.rule) else _source_of(task.rule)
     return hashlib.sha256(spelled.encode() + own).hexdigest()
 
 
 def chunk_name(digest: str, chunk: Chunk) -> str:
-    """Return the name under which a chunk of a task with this digest is kept."""
+    """Return the name of a chunk of a task with this digest."""
     return f"{digest[:32]}-{chunk.first}-{chunk.last}"
 
 
 @cache
 def sources_digest() -> str:
-    """Digest the source of everything that plays."""
+    """Return a digest of the source of everything that plays."""
     package = Path(__file__).parent.parent
     found = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -117,14 +123,14 @@ def sources_digest() -> str:
 
 
 def _source_of(rule: Rule) -> bytes:
-    """Return the file in which a user's own rule stands; its compiled form where there is none."""
+    """Return the source file of a user's rule, or its bytecode if there is no file."""
     code = type(rule).decide.__code__
     path = Path(code.co_filename)
     return path.read_bytes() if path.is_file() else code.co_code + repr(code.co_consts).encode()
 
 
 def _spelled(thing: Any) -> Iterator[str]:
-    """Spell out a value, part by part: the same for equal values, in every process."""
+    """Spell out a value part by part: the same text for equal values, in every process."""
     yield f"{type(thing).__module__}.{type(thing).__qualname__}"
     if isinstance(thing, np.ndarray):
         yield f"{thing.dtype}{thing.shape}{hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Finding studies: those of Partage by name, a user's own by the path of its file."""
+"""The catalogue of studies: Partage's own by name, a user's by the path of its file."""
 
 import runpy
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ _ALL = (
     order.STUDY,
 )
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
-BEYOND: dict[str, Sequence[Study]] = {  # not in the paper, and only played when named
+BEYOND: dict[str, Sequence[Study]] = {  # not in the paper; played only if named
     "frontier": (frontier.STUDY, frontier_viability.STUDY),
 }
 
 
 def find(names: Sequence[str]) -> list[Study]:
-    """Return the studies of these names or files; those of the paper where none is named.
+    """Return the studies with these names or files; without names, those of the paper.
 
     >>> [study.name for study in find(["balanced", "profit"])]
     ['balanced', 'profit']
@@ -60,7 +60,7 @@ def _named(name: str) -> Sequence[Study]:
 
 
 def read_study(path: Path) -> Study:
-    """Read a user's own study: a Python file in which `STUDY` is a `partage.studies.Study`."""
+    """Read a user's study: a Python file that sets `STUDY` to a `partage.studies.Study`."""
     if not path.is_file():
         raise FileError(f"The study file {path} is not there.")
     try:

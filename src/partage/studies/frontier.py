@@ -1,7 +1,7 @@
-"""Beyond the paper: rules side by side, on balanced, imbalanced, neighbouring and random games, by the limit.
+"""Beyond the paper: rules side by side on balanced, imbalanced, neighbouring and random games.
 
-Places of the axis are the games of `GAMES`, counted from 1; lines are the rules of `RULES`, without a settlement, and
-once more with `equal-share` at fewer runs.
+The places of the axis are the games of `GAMES`, counted from 1. The lines are the rules of `RULES`, without a
+settlement and, with fewer runs, with `equal-share`. Regret is compared with the Lai-Robbins limit.
 """
 
 import math
@@ -22,7 +22,7 @@ from partage.studies.results import Played
 from partage.studies.study import Claim, Dots, Line, Panel, Study, Table
 from partage.theory.limits import lai_robbins
 
-SHORT = 10**5  # the horizon where sharing without a protocol is played too: its cost grows with M T
+SHORT = 10**5  # the horizon at which sharing without a protocol is played too, whose cost grows with M T
 SHADES = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
 FIVE_STARS = (0.0, 0.25, 0.5, 0.75, 1.0)
 STARS = tuple(
@@ -32,7 +32,7 @@ STARS = tuple(
 
 
 class Setting(NamedTuple):
-    """A game of the study: its name, whether sharing without a protocol is played on it, and the most runs."""
+    """A game of the study, whether sharing without a protocol is played on it, and the largest number of runs."""
 
     name: str
     game: Game
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Contestant(NamedTuple):
-    """A rule of the study: its name, its colour, and the most runs of a game."""
+    """A rule of the study, its colour, and the largest number of runs of a game."""
 
     name: str
     rule: Rule
@@ -92,7 +92,7 @@ def game(place: int) -> Game:
 
 
 def _most(*limits: int | None) -> int | None:
-    """Return the lowest limit; None where there is none."""
+    """Return the lowest limit; None if there is none."""
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -103,10 +103,9 @@ def _most_runs(most: int | None) -> Callable[[int], int | None]:
 def _lines() -> list[Line]:
     plain, settled = [], []
     for name, rule, _, most in RULES:
-        unruled = isinstance(rule, NoProtocol)
-        places = [place for place in PLACES.values() if not unruled or GAMES[place - 1].no_protocol]
+        places = [place for place in PLACES.values() if name != NO_PROTOCOL or GAMES[place - 1].no_protocol]
         plain.append(Line(name, rule, game, "none", places=places, most_runs=_most_runs(most)))
-        if not unruled:  # it rules nothing out, so there is nothing to compensate
+        if name != NO_PROTOCOL:  # it eliminates no arm, so there is nothing to compensate
             settled.append(Line(name + SETTLED, rule, game, "equal-share", most_runs=_most_runs(SETTLED_RUNS)))
     return plain + settled
 
@@ -115,13 +114,13 @@ def _lines() -> list[Line]:
 
 
 def limit(place: int) -> float | None:
-    """Return the Lai-Robbins limit of a game; None where arms are drawn, as its mean over games is infinite."""
+    """Return the Lai-Robbins limit of a game; None if arms are random, as its mean over games is infinite."""
     means = game(place).means
     return None if np.isnan(means).any() else lai_robbins([float(mean) for mean in means], game(place).horizon)
 
 
 def over_limit(played: Played, place: int, name: str) -> Estimate | None:
-    """Return the overall regret as a multiple of the limit; None where there is no limit or no play."""
+    """Return the overall regret as a multiple of the limit; None if there is no limit or no result."""
     bound = limit(place)
     if bound is None or (name != ALONE and (name, place) not in played.results):
         return None
@@ -134,7 +133,7 @@ def over_limit(played: Played, place: int, name: str) -> Estimate | None:
 
 
 def held(rationality: Estimate) -> str:
-    """Say whether individual rationality holds, by two standard errors."""
+    """Return whether individual rationality holds by two standard errors, in a word."""
     mean, stderr = rationality
     if stderr is None:
         return "?"
@@ -180,7 +179,7 @@ def _plus_minus(value: Estimate) -> str:
 
 
 def side_by_side(played: Played) -> Table:
-    """Every rule on every game."""
+    """Return the table of every rule on every game."""
     rows = []
     for place in PLACES.values():
         rows += [[GAMES[place - 1].name], _alone_cells(played, place)]
@@ -203,7 +202,7 @@ def side_by_side(played: Played) -> Table:
 
 
 class Goal(NamedTuple):
-    """Something to reach: a figure of a rule on a game, at most so high."""
+    """A goal: an upper limit on a figure of merit on a game."""
 
     says: str
     place: int
@@ -231,14 +230,14 @@ GOALS = (
 def _claim(goal: Goal) -> Claim:
     return Claim(
         f"Balanced-GLR, {goal.says}",
-        "mean over runs" if not goal.relative else "mean of the highest individual regret, as a part of 2-UCB alone",
+        "mean over runs" if not goal.relative else "mean highest individual regret, as a fraction of 2-UCB alone",
         lambda played: goal.measured(played, GLR),
         at_most=goal.at_most,
     )
 
 
 def goals(played: Played) -> Table:
-    """What was to be reached, and what was measured."""
+    """Return the table of goals and measurements."""
     rows = []
     for goal in GOALS:
         paper, ours = goal.measured(played, ETC), goal.measured(played, GLR)
@@ -261,7 +260,7 @@ def goals(played: Played) -> Table:
 
 
 def dots(played: Played) -> list[Dots]:
-    """The regret of each rule on each game that has a limit."""
+    """Return the regret of each rule on each game that has a limit."""
     shapes = {"full sharing": "ring", "B = inf": "square", ALONE: "diamond"}
     order = [GLR, "KL-ETC", ETC, "full sharing", "B = inf", NO_PROTOCOL, ALONE]
     colours = {rule.name: rule.colour for rule in RULES} | {ALONE: "grey"}
@@ -295,10 +294,10 @@ def text(played: Played) -> str:
     loud = played.result(short, NO_PROTOCOL).broadcasts.mean
     worst = played.against_two_ucb("max_individual_regret", PLACES["balanced, M = 10"], GLR)
     return (
-        f"In the paper's balanced game 100 agents lose {glr.overall_regret.mean:,.0f} together and share "
-        f"{glr.broadcasts.mean:,.0f} rewards, where Balanced-ETC loses {etc.overall_regret.mean:,.0f} and shares "
-        f"{etc.broadcasts.mean:,.0f}; even among ten, the worst off loses {worst.mean:.0%} of what 2-UCB alone "
-        f"does. By step 100,000 sharing without a protocol loses {loose:,.0f} and shares {loud:,.0f} rewards, while "
+        f"In the paper's balanced game, 100 agents together lose {glr.overall_regret.mean:,.0f} and share "
+        f"{glr.broadcasts.mean:,.0f} rewards; with Balanced-ETC they lose {etc.overall_regret.mean:,.0f} and share "
+        f"{etc.broadcasts.mean:,.0f}. Even among ten agents, the worst off loses {worst.mean:.0%} of what 2-UCB "
+        f"alone does. By step 100,000, sharing without a protocol loses {loose:,.0f} and shares {loud:,.0f} rewards; "
         f"Balanced-ETC loses {even:,.0f} and Balanced-GLR {tight:,.0f}. For Beta arms and stars the limit is that "
         "of arms that pay 0 or 1 with the same means; random games have none, as its mean over games is infinite."
     )
@@ -309,7 +308,7 @@ STUDY = Study(
     question="How near to the least possible regret does each rule come?",
     values=tuple(PLACES.values()),
     lines=_lines(),
-    sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each, who act "
+    sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each, which acts "
     "first. Neighbours-2: two arms each. Random: means and sharing drawn anew in each run.",
     panels=(
         Panel(

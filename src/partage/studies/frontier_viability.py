@@ -1,7 +1,7 @@
-"""With how many agents is each settlement viable? Everyone is charged her ceiling: the most that she may pay.
+"""With how many agents is each settlement viable? Every agent is charged its ceiling: the most that it may pay.
 
-The profit is then what ceilings leave after compensations. Where its mean is at least 0, the controller breaks even
-by charging everyone the same part of her ceiling.
+The profit is then the ceilings less the compensations. If its mean is at least 0, the controller breaks even by
+charging every agent the same fraction of its ceiling.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,17 +17,17 @@ from partage.studies.paper import on_the_arms
 from partage.studies.results import Played, crossing, quotient
 from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
 
-NO_LIMIT = 1e9  # a fee so high that everyone pays her ceiling
+NO_LIMIT = 1e9  # a fee so high that every agent pays its ceiling
 FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 MANY = (30, 100, 1000, 10_000)
-BETWEEN = (2000, 3000, 3500, 4000, 6000)  # where the paper's settlement turns
-RUNS = 40  # at most: bounding from the record what 2-UCB alone would cost takes a tenth of a second or more
+BETWEEN = (2000, 3000, 3500, 4000, 6000)  # where the paper's settlement becomes viable
+RUNS = 40  # at most, as measuring a ceiling takes a tenth of a second or more
 GAME = on_the_arms(Sharing.dealt)
 ETC, GLR, PAPER = "Balanced-ETC", "Balanced-GLR", "paper, Balanced-ETC"
 
 
 class Case(NamedTuple):
-    """A settlement of a rule, with how many agents it is to break even, and how it is drawn."""
+    """A settlement with a rule, the number of agents with which it should break even, and how it is drawn."""
 
     settlement: str
     rule_name: str
@@ -44,13 +44,13 @@ class Case(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The same, where there is little room."""
+        """A short form of the name, for labels."""
         return self.name.removeprefix("equal-share-").replace("Balanced-", "")
 
 
 SHORT_OF_IT = (
-    "Missed by a hair: 7 agents lack 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have plenty. The ceiling is a "
-    "lower bound on what 2-UCB alone costs, and a tighter one would do."
+    "Narrowly missed: 7 agents fall short by 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have enough. The ceiling "
+    "is a lower bound on what 2-UCB alone costs; a tighter bound would suffice."
 )
 CASES = (
     Case("equal-share", ETC, BalancedETC(), 7, "orange", False, SHORT_OF_IT),
@@ -61,9 +61,9 @@ CASES = (
 
 
 def rationality(played: Played, at: int, name: str) -> Estimate:
-    """Return the highest mean incentive regret, as a multiple of 2-UCB alone, if charges just pay compensations.
+    """Return the highest mean incentive regret, as a multiple of 2-UCB alone, if charges just cover compensations.
 
-    Everyone is then charged the same part of her ceiling, so the mean charge is less by the mean profit over M.
+    Every agent is then charged the same fraction of its ceiling, so the mean charge falls by the mean profit over M.
     """
     result = played.result(at, name)
     worst = result.incentive_regret(result.worst_agent)
@@ -74,9 +74,9 @@ def rationality(played: Played, at: int, name: str) -> Estimate:
 
 
 def break_even(places: Sequence[int], profits: Iterable[Estimate], rational: Iterable[Estimate]) -> int | None:
-    """Return the fewest agents from which the mean profit is at least 0, and rationality at most 1; None if none.
+    """Return the fewest agents from which on the mean profit is at least 0 and rationality at most 1; None if none.
 
-    Both by two standard errors, there and at every place after it.
+    Both must hold by two standard errors, at this place and every later one.
 
     >>> break_even([2, 3, 4], [Estimate(-5, 1), Estimate(1, 1), Estimate(9, 1)], 3 * [Estimate(0.5, 0.1)])
     4
@@ -93,24 +93,24 @@ def _few(played: Played) -> list[int]:
 
 
 def measured(played: Played, name: str) -> int | None:
-    """Return with how many agents a settlement breaks even."""
+    """Return the number of agents with which a settlement breaks even."""
     places = _few(played)
     profits = [Estimate.of(played.by_run("controller_profit", at, name)) for at in places]
     return break_even(places, profits, [rationality(played, at, name) for at in places])
 
 
 def viable(played: Played, at: int, name: str) -> float:
-    """Return the fraction of runs in which ceilings pay for compensations."""
+    """Return the fraction of runs in which the ceilings cover the compensations."""
     return float(np.mean(played.by_run("controller_profit", at, name) >= 0))
 
 
 def without_fee(played: Played, at: int, name: str) -> float:
-    """Return the mean profit of a controller who takes no fee: 0 in runs that are viable, the loss in others."""
+    """Return the mean profit without a fee: 0 in viable runs, the loss in others."""
     return float(np.mean(np.minimum(0, played.by_run("controller_profit", at, name))))
 
 
 def everywhere(played: Played, name: str) -> int | None:
-    """Return the fewest agents from which that is so in every run."""
+    """Return the fewest agents from which on every run is viable."""
     found = None
     for at in _few(played):
         found = (at if found is None else found) if viable(played, at, name) == 1 else None
@@ -118,7 +118,7 @@ def everywhere(played: Played, name: str) -> int | None:
 
 
 def goals(played: Played) -> Table:
-    """What was to be reached, and what was measured."""
+    """Return the table of goals and measurements."""
     rows, paper = [], crossing(played, "controller_profit", PAPER).mean
     for case in CASES:
         found, surely = measured(played, case.name), everywhere(played, case.name)
@@ -147,7 +147,7 @@ def goals(played: Played) -> Table:
         "profit, no fee",
         "every run from",
     )
-    return Table("Goals: how few agents are enough", headings, rows)
+    return Table("Goals: how few agents suffice", headings, rows)
 
 
 def _claims(case: Case) -> tuple[Claim, Claim]:
@@ -163,7 +163,7 @@ def _claims(case: Case) -> tuple[Claim, Claim]:
         ),
         Claim(
             f"{case.name}: {agents} all do better than alone",
-            "highest mean incentive regret, if charges just pay compensations, as a part of 2-UCB alone",
+            "highest mean incentive regret, if charges just cover compensations, as a fraction of 2-UCB alone",
             lambda played: rationality(played, case.goal, case.name),
             at_most=1,
             percent=True,
@@ -172,7 +172,7 @@ def _claims(case: Case) -> tuple[Claim, Claim]:
 
 
 def marks(played: Played) -> list[Mark]:
-    """Where each becomes viable."""
+    """Return marks where each settlement becomes viable."""
     paper = crossing(played, "controller_profit", PAPER).mean
     few = []
     for case in CASES:
@@ -196,11 +196,11 @@ def text(played: Played) -> str:
     each = "; ".join(f"{name}: {at or f'more than {FEW[-1]}'}" for name, at in found.items())
     glr = CASES[1]
     return (
-        "The curves are what the controller would keep if everyone paid her ceiling, what 2-UCB alone would at "
-        f"least have cost her; below 0 the settlement is not viable. Agents to break even, with nobody worse off "
-        f"than alone: {each}. That is on average: with {glr.goal} agents, equal-share with Balanced-GLR pays "
-        f"for itself in {viable(played, glr.goal, glr.name):.0%} of runs, and the controller needs a fee to make up "
-        "for the others. One who asks for none keeps nothing where it is viable: what is charged is what is paid out."
+        "The curves show what the controller would keep if every agent paid its ceiling, a lower bound on the cost "
+        f"of 2-UCB alone; below 0 the settlement is not viable. Agents to break even, with nobody worse off than "
+        f"alone: {each}. These are averages: with {glr.goal} agents, equal-share with Balanced-GLR is viable in "
+        f"{viable(played, glr.goal, glr.name):.0%} of runs, and the controller needs a fee to cover the others. "
+        "Without a fee it keeps nothing in viable runs: all charges are paid out."
     )
 
 
@@ -216,7 +216,7 @@ STUDY = Study(
         Line(PAPER, BalancedETC(), GAME, "paper", most_runs=_most_runs),
         *(Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, FEW + MANY, _most_runs) for case in CASES),
     ),
-    sharing="Arms are dealt out: arm i to agent i mod M, and with more agents than arms agent m shares arm m mod 10.",
+    sharing="Arms are dealt out: arm i to agent i mod M. With more agents than arms, agent m shares arm m mod 10.",
     panels=(
         Panel(
             curves=(

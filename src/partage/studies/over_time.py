@@ -1,4 +1,4 @@
-"""Regret over time (the paper's appendix): agents who share two arms each."""
+"""Regret over time (the paper's appendix): agents that share two arms each."""
 
 import numpy as np
 
@@ -37,17 +37,17 @@ def text(played: Played) -> str:
     at = STEPS[ratios(played).index(worst)]
     last_step = int(np.max(played.result().folded.eliminated_step))
     return (
-        f"{played.last} agents who share two arms each have eliminated all arms but one by step {last_step:,} and "
-        f"lose {played.result().average_regret.mean:.0f} each, while 2-UCB alone goes on to "
+        f"{played.last} agents that share two arms each have eliminated all arms but one by step {last_step:,} and "
+        f"lose {played.result().average_regret.mean:.0f} each, while the regret of 2-UCB alone grows to "
         f"{played.alone().overall_regret.mean:.0f}. "
-        f"At first sharing is no gain: at step {at} the average is {worst.mean:.2f} times that of 2-UCB, because "
-        "every arm is explored evenly until it can be ruled out."
+        f"At first, sharing does not help: at step {at} the average is {worst.mean:.2f} times that of 2-UCB, because "
+        "all arms are explored equally often until they are eliminated."
     )
 
 
 STUDY = Study(
     name="over-time",
-    question="How does regret grow over time, where agents share several arms each?",
+    question="How does regret grow over time if agents share several arms each?",
     values=(20,),
     lines=(Line("balanced-etc", RULE, game),),
     sharing="Agent m shares the two arms m mod 10 and m + 1 mod 10.",
@@ -67,7 +67,7 @@ STUDY = Study(
     claims=(
         Claim(
             "Average regret is far below that of 2-UCB alone",
-            "average regret at the horizon, as a part of 2-UCB alone",
+            "average regret at the horizon, as a fraction of 2-UCB alone",
             lambda played: ratios(played)[-1],
             at_most=0.5,
             percent=True,
@@ -75,7 +75,7 @@ STUDY = Study(
         ),
         Claim(
             "It is below at every step from 1,000 on",
-            "largest average regret from step 1,000 on, as a part of 2-UCB alone at the same step",
+            "largest average regret from step 1,000 on, as a fraction of 2-UCB alone at the same step",
             lambda played: largest(each for step, each in zip(STEPS, ratios(played), strict=True) if step >= 1000),
             at_most=1,
             percent=True,

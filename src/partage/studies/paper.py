@@ -1,4 +1,4 @@
-"""What the paper's studies have in common: its arms, its horizon, its rule, its curves."""
+"""What the paper's studies have in common: arms, horizon, rule and curves."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ AGENTS = (10, 20, 50, 100, 200, 500, 1000)
 
 
 def on_the_arms(pattern: Callable[[int, int], Sharing]) -> Callable[[int], Game]:
-    """Return the family of games on the paper's arms in which so many agents share by this pattern."""
+    """Return the games on the paper's arms with this sharing pattern, by number of agents."""
     return lambda agents: Game(ARMS, pattern(agents, len(ARMS)), HORIZON)
 
 

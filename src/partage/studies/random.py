@@ -14,14 +14,14 @@ ARMS = tuple(RandomBernoulli(0, 1) for _ in range(10))
 
 
 def game(agents: int) -> Game:
-    """Return the random game of so many agents."""
+    """Return the random game with this many agents."""
     return Game(ARMS, Sharing.random(agents, len(ARMS)), HORIZON)
 
 
 def title(played: Played) -> str:
     """The finding."""
     share = played.against_two_ucb("average_regret").mean
-    return f"Random games too: each of {played.last:,} agents loses {share:.1%} of 2-UCB's regret"
+    return f"In random games too: each of {played.last:,} agents loses {share:.1%} of 2-UCB's regret"
 
 
 def text(played: Played) -> str:
@@ -40,10 +40,10 @@ _, _falls, _vanishes, _, _rational, _ = (replace(claim, source="Appendix I") for
 
 STUDY = Study(
     name="random",
-    question="Does it still work when means and sharing are random?",
+    question="Does it still work if means and sharing are random?",
     values=(10, 30, 100, 300, 1000),
     lines=(Line("balanced-etc", RULE, game),),
-    sharing="Each agent shares one random arm, given that every arm has a sharer; all is drawn anew in each run.",
+    sharing="Each agent shares one random arm, and every arm has a sharer; both are drawn anew in each run.",
     panels=(REGRETS,),
     title=title,
     text=text,

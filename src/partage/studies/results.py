@@ -1,4 +1,4 @@
-"""A study that was played, and what claims measure on it."""
+"""The results of a study, and what claims measure on them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ Runs = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """The figures of a study: one `Result` for each line and place on the axis.
+    """The results of a study: one `Result` for each line and place on the axis.
 
-    Places on the axis may be left out where they are the last, lines where they are the first.
+    The methods take the last place and the first line by default.
     """
 
     study: Study
     runs: int
     seed: int
-    seconds: float  # of play, summed over workers; what studies have in common counts for each
+    seconds: float  # of play, over all workers; work that several studies need counts for each
     results: Mapping[tuple[str, int], Result] = field(repr=False)
     alones: Mapping[tuple[str, int], Result] = field(repr=False)
 
@@ -39,11 +39,11 @@ class Played:
         return self.study.values[-1]
 
     def result(self, at: int | None = None, line: str | None = None) -> Result:
-        """Return the figures of one line at one place."""
+        """Return the result of one line at one place."""
         return self.results[self._line(line), self.last if at is None else at]
 
     def alone(self, at: int | None = None, line: str | None = None) -> Result:
-        """Return the figures of 2-UCB alone on the arms of one line at one place."""
+        """Return the result of 2-UCB alone on the arms of one line at one place."""
         return self.alones[self._line(line), self.last if at is None else at]
 
     def by_run(self, figure: str, at: int | None = None, line: str | None = None) -> Runs:
@@ -53,7 +53,7 @@ class Played:
         return self.result(at, line).folded.figures[:, FIGURES.index(figure)]
 
     def along(self, figure: str, line: str | None = None) -> list[Estimate]:
-        """Return a figure of merit at each place of the axis; nan where the line is not played."""
+        """Return a figure of merit at each place of the axis; nan if the line is not played there."""
         name = self._line(line)
         return [
             Estimate.of(self.by_run(figure, at, line)) if (name, at) in self.results else Estimate(float("nan"), None)
@@ -61,7 +61,7 @@ class Played:
         ]
 
     def over_time(self, figure: str, line: str | None = None) -> list[Estimate]:
-        """Return the overall regret, the average or that of 2-UCB alone, up to each checkpoint, at the last place."""
+        """Return the overall or average regret, or that of 2-UCB alone, up to each checkpoint, at the last place."""
         if figure == TWO_UCB:
             return self.alone(None, line).curve
         share = self.result(None, line).game.agents if figure == "average_regret" else 1
@@ -74,7 +74,7 @@ class Played:
         return ratio(self.by_run(figure, self.last, line), self.by_run(figure, self.first, line))
 
     def largest_step(self, figure: str, line: str | None = None) -> Estimate:
-        """Return the largest ratio of a figure to the one at the place before: below 1 if it always falls."""
+        """Return the largest ratio of a figure to its value at the place before: below 1 if it always falls."""
         return largest(
             ratio(self.by_run(figure, after, line), self.by_run(figure, before, line))
             for before, after in pairwise(self.study.values)
@@ -87,7 +87,7 @@ class Played:
     def rationality(self, at: int, line: str | None = None) -> Estimate:
         """Return the highest mean incentive regret of an agent, as a multiple of the regret of 2-UCB alone.
 
-        Individual rationality, which is meant in expectation, asks for at most 1.
+        Individual rationality holds in expectation if this is at most 1.
         """
         result, alone = self.result(at, line), self.alone(at, line).overall_regret
         worst = result.incentive_regret(result.worst_agent)
@@ -110,7 +110,7 @@ def ratio(above: Runs, below: Runs) -> Estimate:
 
 
 def quotient(above: Estimate, below: Estimate) -> Estimate:
-    """Estimate the ratio of two means whose runs have nothing in common (delta method)."""
+    """Estimate the ratio of two means of independent runs (delta method)."""
     mean = above.mean / below.mean
     if above.stderr is None or below.stderr is None:
         return Estimate(mean, None)
@@ -128,9 +128,9 @@ def smallest(estimates: Iterable[Estimate]) -> Estimate:
 
 
 def crossing(played: Played, figure: str, line: str | None = None) -> Estimate:
-    """Estimate where a figure crosses 0 between two places of the axis, by the straight line between them.
+    """Estimate where a figure crosses 0 between two places of the axis, by linear interpolation.
 
-    Nan where it does not cross.
+    Nan if it does not cross.
     """
     for low, high in pairwise(played.study.values):
         before, after = played.by_run(figure, low, line), played.by_run(figure, high, line)

@@ -1,4 +1,4 @@
-"""Playing studies: every chunk of every study in one pool, longest first, each played once and kept."""
+"""Running studies: the chunks of all studies go into one pool, longest first, and each is played once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Plan = dict[tuple[str, int], tuple[str, str]]
 
 @dataclass
 class _Work:
-    """A task that some studies need: its chunks, and those that are finished."""
+    """A task that some of the studies need: its chunks, and the finished ones."""
 
     task: Task
     digest: str
@@ -33,7 +33,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the playing is: chunks, and the work expected in them."""
+    """Progress: chunks, and the work expected in them."""
 
     done: int
     chunks: int
@@ -49,20 +49,20 @@ def play_studies(
     store: Store | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Played]:
-    """Play studies and return their figures.
+    """Play studies and return their results.
 
     Parameters
     ----------
     studies
-        What to play.
+        The studies.
     spread
-        What plays chunks: see `partage.simulate.parallel.workers`.
+        The function that plays chunks: see `partage.simulate.parallel.workers`.
     runs, seed
         As for `partage.play`.
     store
-        Where finished chunks are kept and found again; None keeps nothing.
+        Where finished chunks are kept and found again; None to keep none.
     progress
-        Called when chunks are finished.
+        Called whenever a chunk is finished.
     """
     runs = count("The number of runs", runs)
     works: dict[str, _Work] = {}
@@ -82,7 +82,7 @@ def play_studies(
 
 
 def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> Plan:
-    """Return the work of the task, and of 2-UCB alone, for each line and place of a study."""
+    """Return the names of the work for each line and place of a study: its task, and 2-UCB alone."""
     plan = {}
     for line in study.lines:
         for at in study.places(line):
@@ -93,7 +93,7 @@ def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> P
 
 
 def _play(works: list[_Work], spread: Play, store: Store | None, progress: Callable[[Progress], None]) -> None:
-    """Play what is not in the store, longest first, and keep each chunk as it finishes."""
+    """Play the chunks that are not in the store, longest first, and store each as it finishes."""
     todo = []
     total = sum(chunk.expected for work in works for chunk in work.chunks)
     chunks, done, work_done = sum(len(work.chunks) for work in works), 0, 0.0
@@ -119,7 +119,7 @@ def _play(works: list[_Work], spread: Play, store: Store | None, progress: Calla
 
 
 def _played(study: Study, plan: Plan, works: dict[str, _Work], runs: int, seed: int) -> Played:
-    """Put the figures of one study together."""
+    """Put the results of one study together."""
     needed = {digest for digests in plan.values() for digest in digests}
     folded = {digest: works[digest].joined() for digest in needed}
 

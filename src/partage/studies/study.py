@@ -1,7 +1,7 @@
-"""What a study is: a family of games over an axis, rules to play, what to draw, and what is claimed of it.
+"""What a study is: a family of games along an axis, the rules to play, what to draw, and claims to check.
 
-All of it is data. Whatever needs the figures that were played (a title, what a claim measures) is a small function
-of the `Played` study.
+A study is data. What depends on results, such as a title or the value that a claim measures, is a small function of
+the `Played` study.
 """
 
 import math
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 TWO_UCB = "two_ucb_regret"
-STANDARD_ERRORS = 2  # how far from its limit a measured value must be, to decide
+STANDARD_ERRORS = 2  # how far from its limit a measured value must be for a verdict
 
 
 @dataclass(frozen=True)
 class Line:
-    """A rule on a family of games: one curve or one group of curves.
+    """A rule on a family of games: one curve, or one group of curves.
 
     Parameters
     ----------
     name
-        What tables call it.
+        Its name in tables.
     rule
         How agents decide.
     game
-        The game at each place of the study's axis, e.g. of so many agents.
+        The game at each place of the study's axis, for example with this many agents.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's where it is defined.
+        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
+        rule, otherwise none.
     fee
-        What the controller of an equal-share settlement takes on top, as a part of all compensations.
+        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
     places
-        The places of the axis at which it is played; all by default.
+        The places of the axis at which the line is played; all by default.
     most_runs
-        The most runs to play at a place, where a run takes long; None for as many as are asked for.
+        The largest number of runs at a place, if runs take long; None for no limit.
     """
 
     name: str
@@ -56,10 +57,10 @@ class Line:
 
 
 class Curve(NamedTuple):
-    """One curve to draw: a figure of merit of a line (the first by default) along the axis, or over time.
+    """A curve: a figure of merit of a line (by default the first) along the axis, or over time.
 
-    `figure` is one of `partage.simulate.fold.FIGURES`, or "two_ucb_regret" for 2-UCB alone. `colour` names one of the
-    house style; `label` stands beside the curve.
+    `figure` is one of `partage.simulate.fold.FIGURES`, or "two_ucb_regret" for 2-UCB alone. `colour` is a name from
+    the report's palette; `label` is drawn beside the curve.
     """
 
     figure: str
@@ -70,7 +71,7 @@ class Curve(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place on the horizontal axis to mark, with its uncertainty to either side, and its label below or on top."""
+    """A mark on the horizontal axis, with its uncertainty to either side and a label below or on top."""
 
     at: float
     label: str
@@ -80,7 +81,7 @@ class Mark(NamedTuple):
 
 
 class Dots(NamedTuple):
-    """One kind of dot of a panel of rows: an estimate for each row, or None where there is none.
+    """A kind of dot in a panel of rows: one estimate per row, or None.
 
     `shape` is one of "dot", "ring", "square" and "diamond".
     """
@@ -92,7 +93,7 @@ class Dots(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table to stand under a figure, in words. A row of a single cell is the heading of those that follow."""
+    """A table below a figure, as text. A row with a single cell is a heading for the rows that follow."""
 
     title: str
     headings: Sequence[str]
@@ -101,10 +102,10 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes: its curves, what stands on the vertical axis, and whether axes are logarithmic.
+    """One set of axes: its curves, the label of the vertical axis, and whether axes are logarithmic.
 
-    With `rows`, one for each place of the axis, it has `dots` in these rows in place of curves. With `linear_to`, the
-    vertical axis is linear up to there, on both sides of 0, and logarithmic beyond.
+    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves. With `linear_to`,
+    the vertical axis is linear up to that value on both sides of 0, and logarithmic beyond.
     """
 
     curves: Sequence[Curve]
@@ -120,7 +121,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that is said of a study, what is measured for it, and the limits within which it holds.
+    """A claim about a study, the value that is measured for it, and the limits within which it holds.
 
     Parameters
     ----------
@@ -132,16 +133,16 @@ class Claim:
         The function that measures it, with a standard error.
     at_least, at_most
         The claim holds if the measured value is within these limits by two standard errors, and does not hold if
-        it is outside them by as much. In between it is undecided: more runs would tell.
+        it is outside them by as much. In between it is undecided, and more runs are needed.
     source
-        Where the paper says it; "Partage" where the claim is ours.
+        Where the paper makes the claim; "Partage" if the claim is ours.
     expected
-        Whether it held at full size when the study was written. A verdict that contradicts this is news: `partage
-        reproduce` then ends with exit code 1.
+        Whether it held at full size when the study was written. If a verdict contradicts this, `partage reproduce`
+        ends with exit code 1.
     note
-        What a reader should know beside the verdict.
+        A remark on the verdict.
     percent
-        Whether to write the measured value as a percentage.
+        Whether to show the measured value as a percentage.
     """
 
     says: str
@@ -156,7 +157,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not self.at_least <= self.at_most or math.inf in (self.at_least, -self.at_most):
-            raise InputError(f"The claim {self.says!r} has no limits that something could be within.")
+            raise InputError(f"The claim {self.says!r} has limits that no value can be within.")
         if math.isinf(self.at_least) and math.isinf(self.at_most):
             raise InputError(f"The claim {self.says!r} has no limit; it must have at_least, at_most or both.")
 
@@ -171,7 +172,7 @@ class Claim:
         return f"at least {low}" if math.isinf(self.at_most) else f"{low} to {high}"
 
     def verdict(self, measured: Estimate) -> str:
-        """Judge: whether the claim holds, does not hold, or is undecided (always so for a single run)."""
+        """Return whether the claim holds, does not hold, or is undecided (as it always is for a single run)."""
         if measured.stderr is None or math.isnan(measured.mean) or math.isnan(measured.stderr):
             return UNDECIDED
         reach = STANDARD_ERRORS * measured.stderr
@@ -188,29 +189,29 @@ class Study:
     Parameters
     ----------
     name
-        What `partage reproduce` calls it.
+        Its name for `partage reproduce`.
     question
-        What it asks, in one sentence.
+        The question, in one sentence.
     values
         The places of the axis: whole numbers, in increasing order.
     lines
-        What is played at each of them.
+        What is played at each place.
     sharing
-        Who shares what, in a sentence.
+        Who shares which arms, in one sentence.
     panels
         What is drawn.
     title
-        The finding, in a line, from what was measured.
+        The finding, in one line, from the results.
     text
-        What the figure shows, in two sentences, from what was measured.
+        What the figure shows, in two sentences, from the results.
     claims
-        What is claimed of it.
+        The claims to check.
     axis
         What the axis counts.
     checkpoints
-        Steps at which the regret over time is kept.
+        Steps up to which the regret over time is kept.
     tables
-        Tables to show under the figure.
+        Tables to show below the figure.
     """
 
     name: str
@@ -233,7 +234,7 @@ class Study:
     def __post_init__(self) -> None:
         where = f"The study {self.name!r}"
         if not self.name or not all(letter.isalnum() or letter in "-_" for letter in self.name):
-            raise InputError(f"{where} has a name that is no file name; use letters, digits, - and _.")
+            raise InputError(f"{where} has a name that cannot be a file name; use letters, digits, - and _.")
         values = [count(f"A place on the axis of the study {self.name!r}", value) for value in self.values]
         if not values or values != sorted(set(values)):
             raise InputError(f"{where} has the places {values} on its axis; they must be increasing.")
@@ -250,4 +251,4 @@ class Study:
             if curve.line is not None and curve.line not in names:
                 raise InputError(f"{where} draws the line {curve.line!r}; it must be one of {', '.join(names)}.")
         if any(panel.over_time for panel in self.panels) and not self.checkpoints:
-            raise InputError(f"{where} draws over time; it needs checkpoints.")
+            raise InputError(f"{where} draws regret over time; it needs checkpoints.")
