@@ -56,11 +56,11 @@ class MissingExtra(InputError):
     Examples
     --------
     >>> print(MissingExtra("Simulation", "research"))
-    Simulation needs the extra research; install it with: pip install 'partage[research]'
+    Simulation needs the extra research; install it with: pip install 'partage[research]'.
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra {extra}; install it with: pip install 'partage[{extra}]'")
+        super().__init__(f"{what} needs the extra {extra}; install it with: pip install 'partage[{extra}]'.")
         self.extra = extra
 
 
