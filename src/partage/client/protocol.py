@@ -69,7 +69,7 @@ class Protocol:
         return self._reports.repeat()
 
     def keep_private(self, pull: Pull, reward: float) -> None:
-        """Take the reward of a pull that is not shared. It is kept only if the agent's own record decides something."""
+        """Take the reward of a pull that is not shared. It is kept only where the agent's own record matters."""
         reward = checked_reward(reward)
         if self.following.hidden_arms:
             self._own.add(self.following.arms[pull.arm], reward)
