@@ -191,7 +191,7 @@ def choose(
     settlement: str | None = None,
     fee: str | None = None,
 ) -> tuple[str, Any, str, Any]:
-    """Return the rule's name, the rule, the settlement and its fee: from options, else the file, else the defaults."""
+    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults."""
     from partage.gamefile import at, number
     from partage.rules import make_rule
     from partage.settle import settlement_for

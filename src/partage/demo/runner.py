@@ -1,4 +1,4 @@
-"""Running the demo: a controller as a process of its own, bakers that play over HTTP, a settlement, a verified ledger."""
+"""The demo: a controller in its own process, bakers that play over HTTP, a settlement, and a verified ledger."""
 
 import asyncio
 import logging

@@ -123,8 +123,8 @@ def settlement_table(rows: Sequence[SettlementRow], profit: int = 0) -> Table:
     digits = 2 if largest >= 1_000_000 or not largest else 6
     table = _new_table("agent", "explore", "commit", "gets", "pays", "net")
     for row in rows:
-        pulls = (f"{row.explore:,}", f"{row.commit:,}")
-        table.add_row(Text(row.name), *pulls, *(money(getattr(row, name), digits) for name in amounts))
+        made = (f"{row.explore:,}", f"{row.commit:,}")
+        table.add_row(Text(row.name), *made, *(money(getattr(row, name), digits) for name in amounts))
     if len(rows) > 1:
         table.add_section()
         totals = [sum(getattr(row, name) for row in rows) for name in ("explore", "commit", *amounts)]
