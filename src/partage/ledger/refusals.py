@@ -1,33 +1,101 @@
-"""What the controller refuses: a status for machines, a sentence for people, and never what was sent."""
+"""Refusals: a status and a code for programs, a sentence for people.
+
+A sentence says what is wrong and what is allowed. It never repeats what was sent.
+Programs decide by the code; `CODES` lists them all.
+"""
 
 from partage.errors import PartageError
 
+CODES: dict[str, str] = {
+    # 400, 422: the request itself
+    "not_json": "The body is not JSON.",
+    "invalid_body": "The request cannot be read, or its body is not an object with the expected fields.",
+    "unknown_field": "The body has a field that this call does not take.",
+    "missing_field": "The body lacks a required field.",
+    "invalid_field": "A field has a value that is not allowed.",
+    "unknown_arm": "A field names an arm that is not in this collaboration.",
+    # 401: who is asking
+    "no_token": "The call needs a token, an invite or a session, and none was sent.",
+    "unknown_token": "The token is not known.",
+    "session_over": "The browser's session has ended.",
+    "unknown_invite": "The invite is not known.",
+    # 403: not permitted
+    "not_permitted": "The token does not permit this call.",
+    "other_collaboration": "The token or invite belongs to another collaboration.",
+    "other_agents_pull": "The pull was handed to another agent.",
+    "invite_used": "The invite has already been used.",
+    "invite_revoked": "The operator revoked the invite.",
+    "invite_expired": "The invite has expired.",
+    "commit_pull": "The pull is a commit pull, whose reward is never reported.",
+    "claim_cancelled": "The agent withdrew the arm of this claim, which cancelled it.",
+    "csrf": "The page's token is missing or out of date.",
+    # 404, 405: nothing there
+    "not_found": "There is nothing at this address.",
+    "no_such_collaboration": "There is no such collaboration.",
+    "no_such_pull": "There is no such pull.",
+    "no_such_invite": "There is no such invite.",
+    "method_not_allowed": "The address does not take this method.",
+    # 409: conflicts with the current state
+    "closed": "The collaboration is closed.",
+    "left": "The agent has left the collaboration.",
+    "horizon_used": "The agent has used all pulls of the horizon.",
+    "no_public_arm": "No agent shares an arm yet.",
+    "request_reused": "The request id was used before, for a different request.",
+    "told_differently": "The pull was reported before, with a different reward.",
+    "too_many_pulls": "The horizon has room for fewer pulls than reported.",
+    "version_ahead": "The board has not reached this version.",
+    "version_fell": "The agent has already reported commit pulls on a later version of the board.",
+    "version_expired": "The version of the board was superseded too long ago.",
+    "not_the_leader": "At this version the board never told the agent to commit to this arm.",
+    "stale": "The state changed in the meantime.",
+    # 413
+    "too_large": "The body is too large.",
+    # 500, 501, 503: the controller's side
+    "internal": "The controller has a defect; its log says where.",
+    "newer_format": "The collaboration was created by a newer release of Partage.",
+    "busy": "The controller is busy.",
+    "database_unavailable": "The controller's database does not answer.",
+}
+
 
 class Refused(PartageError):
-    """A request that cannot be granted: an HTTP status, what is wrong and what is allowed, and in which field."""
+    """A request that the controller does not grant.
 
-    def __init__(self, status: int, sentence: str, field: str | None = None) -> None:
+    Attributes
+    ----------
+    status
+        The HTTP status.
+    code
+        One of `CODES`.
+    sentence
+        What is wrong and what is allowed.
+    field
+        The field of the body that is at fault, if it is one.
+    """
+
+    def __init__(self, status: int, code: str, sentence: str, field: str | None = None) -> None:
         super().__init__(sentence)
         self.status = status
+        self.code = code
         self.sentence = sentence
         self.field = field
 
 
-def invalid(field: str, sentence: str) -> Refused:
+def invalid(field: str, sentence: str, code: str = "invalid_field") -> Refused:
     """Return the refusal of a field's value (422)."""
-    return Refused(422, sentence, field)
+    return Refused(422, code, sentence, field)
 
 
-def forbidden(sentence: str) -> Refused:
-    """Return the refusal of what this token may not do (403)."""
-    return Refused(403, sentence)
+def forbidden(code: str, sentence: str) -> Refused:
+    """Return the refusal of something the token does not permit (403)."""
+    return Refused(403, code, sentence)
 
 
-def missing(sentence: str) -> Refused:
-    """Return the refusal of what is not there (404)."""
-    return Refused(404, sentence)
+def missing(code: str, sentence: str, field: str | None = None) -> Refused:
+    """Return the refusal of something that does not exist (404)."""
+    return Refused(404, code, sentence, field)
 
 
-def conflict(sentence: str, field: str | None = None) -> Refused:
-    """Return the refusal of what the state of things does not allow (409)."""
-    return Refused(409, sentence, field)
+def conflict(code: str, sentence: str, field: str | None = None) -> Refused:
+    """Return the refusal of something that conflicts with the current state (409)."""
+    return Refused(409, code, sentence, field)
