@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from partage.board import Board, Pull, Record
     from partage.engine.tally import Tally
-    from partage.errors import FileError, InputError, PartageError, SettlementError
+    from partage.errors import FileError, InputError, MissingExtra, PartageError, SettlementError
     from partage.game import Game
     from partage.rules import (
         IMED,
@@ -103,7 +103,7 @@ _ROOMS = {
     "board": ("Board", "Pull", "Record"),
     "rules.rule": ("Rule",),
     "engine.tally": ("Tally",),
-    "errors": ("FileError", "InputError", "PartageError", "SettlementError"),
+    "errors": ("FileError", "InputError", "MissingExtra", "PartageError", "SettlementError"),
     "simulate.chunk": ("play_run",),
     "simulate.play": ("play",),
     "simulate.result": ("Estimate", "Result"),

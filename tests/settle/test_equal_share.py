@@ -28,7 +28,8 @@ from partage import (
 )
 from partage.evidence import mixture_loss
 from partage.settle import settlement_for
-from partage.settle.equal_share import LONGEST, ceiling, gap_end, gaps_of, mean_end
+from partage.settle.ceiling import LONGEST, ceilings
+from partage.settle.equal_share import gap_end, gaps_of, mean_end
 
 COUNTS = st.one_of(st.integers(1, 30), st.integers(1, 10**5))
 MEANS = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1).map(lambda mean: round(mean, 9)))
@@ -190,6 +191,10 @@ def test_gaps_of_a_played_record(game, rule, seed):
         assert lower[i] - 1e-9 <= plain[i] <= upper[i] + 1e-9
 
 
+def ceiling(best, lower, upper, two_log, steps):
+    return ceilings(best, lower, upper, two_log, [steps])[0]
+
+
 # --- the ceiling ----------------------------------------------------------------------------------------------
 
 
@@ -213,10 +218,10 @@ def test_the_ceiling_is_below_what_2_ucb_costs(means, horizon):
 def test_the_ceiling_never_falls_with_pulls():
     gaps = np.array([0.0, 0.1, 0.4])
     two_log = 2 * math.log(10**6)
-    ceilings = [ceiling(0.8, gaps, gaps, two_log, steps) for steps in (1, 10, 100, 1000, 10**4, 10**5, 10**6)]
-    assert ceilings[0] == 0
-    assert ceilings == sorted(ceilings)
-    assert ceiling(0.8, gaps, gaps, two_log, 10**12) == ceiling(0.8, gaps, gaps, two_log, LONGEST) == ceilings[-1]
+    found = [ceiling(0.8, gaps, gaps, two_log, steps) for steps in (1, 10, 100, 1000, 10**4, 10**5, 10**6)]
+    assert found[0] == 0
+    assert found == sorted(found)
+    assert ceiling(0.8, gaps, gaps, two_log, 10**12) == ceiling(0.8, gaps, gaps, two_log, LONGEST) == found[-1]
 
 
 def test_no_gap_no_ceiling():
@@ -267,7 +272,8 @@ def test_the_settlement_by_hand(game, rule, seed, name, fee):
         assert profit < fee * sum(compensation)
     assert result.finished == (len(left) <= 1)
     if name == "equal-share":
-        uncovered = max(sum(pulls[m, i] * upper[i] for i in left) for m in range(game.agents))
+        risks = upper if tally.broadcasts[left].any() else np.ones(len(game.arms))  # nothing known: all may be lost
+        uncovered = max(sum(pulls[m, i] * risks[i] for i in left) for m in range(game.agents))
         assert result.uncovered.mean == (close(uncovered) if len(left) > 1 else 0)
     else:
         assert result.uncovered is None

@@ -1,26 +1,26 @@
-"""Accounts: who gets and pays what, from a collaboration's state.
+"""The settlement of a collaboration's state.
 
-While it is open the settlement is what it would be if it closed now, which takes up to a second or so where ceilings
-are measured by plays: `inputs` takes what it reads out of the state, and `settled` may run on that in a thread. Once
-it is closed, the close event says what was measured, and the rest is arithmetic.
+While a collaboration is open, its settlement is the one it would have if it closed now. Measuring ceilings may take a
+second, so `inputs` copies what a settlement reads from the state, and `settled` may run on the copy in a thread. Once
+a collaboration is closed, the close event states what was measured, and the rest is arithmetic.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from partage.board import Board, Record
+from partage.board import Board
 from partage.ledger.events import Close
 from partage.ledger.messages import SettlementRow, SettlementView
 from partage.ledger.state import State
-from partage.settle import NONE, PAPER, Settlement
-from partage.settle.money import Settled, account, micro_units, rates_of, settle
+from partage.settle import Settlement
+from partage.settle.core import Measured
+from partage.settle.money import Settled, micro_units, settle
 
 
 class Row(NamedTuple):
-    """An agent and how much she pulled."""
+    """An agent and its numbers of pulls."""
 
     agent: str
     name: str
@@ -29,22 +29,23 @@ class Row(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """All that a settlement reads, with nothing in common with the state that it was taken from.
+    """Everything that a settlement reads, independent of the state it was copied from.
 
     Attributes
     ----------
     seq
-        The last event that it knows.
+        The number of the last event in the state.
     settlement, value, fee
         From the configuration.
     board
         The board.
     pulls
-        Settled pulls: told explore pulls and commit pulls, agents in order of joining times arms.
+        Settled pulls, one row per agent in order of joining, one column per arm: explore pulls that were reported,
+        and commit pulls.
     agents
-        The agents in the same order.
+        The agents, in the same order.
     closed
-        The close event, if it is closed.
+        The close event; None while the collaboration is open.
     """
 
     seq: int
@@ -52,40 +53,48 @@ class Inputs(NamedTuple):
     value: float
     fee: float
     board: Board
-    pulls: NDArray[np.int64]
+    pulls: Sequence[Sequence[int]]
     agents: tuple[Row, ...]
     closed: Close | None
 
 
 def inputs(state: State) -> Inputs:
-    """Return what the settlement of a state reads."""
+    """Copy what the settlement of a state reads."""
     config = state.config
-    board = Board(config.horizon, state.board.tie_order, list(state.board.public))
-    board.record = Record(list(state.board.record.counts), list(state.board.record.sums))
-    board.active, board.shared = list(state.board.active), list(state.board.shared)
     agents = tuple(
         Row(member.id, member.name, sum(member.explore.values()), sum(member.commit.values()))
         for member in state.members.values()
     )
-    return Inputs(state.seq, state.settlement, config.value, config.fee, board, state.pulls(), agents, state.closed)
+    return Inputs(
+        state.seq, state.settlement, config.value, config.fee, state.board.copy(), state.pulls(), agents, state.closed
+    )
 
 
 def settled(given: Inputs) -> Settled:
-    """Return the settlement, from the close event's charge and ceilings if there is one."""
-    if given.closed is None:
-        return settle(given.settlement, given.board, given.pulls, given.value)
-    return _settled_at_close(given, given.closed)
+    """Return the settlement. If the collaboration is closed, charge and ceilings are those of the close event."""
+    return settle(given.settlement, given.board, given.pulls, given.value, _measured(given))
+
+
+def _measured(given: Inputs) -> Measured | None:
+    """Return the charge and ceilings that the close event states; None while the collaboration is open."""
+    closed = given.closed
+    if closed is None:
+        return None
+    ceilings = closed.ceilings
+    return Measured(
+        closed.common_charge, None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents)
+    )
 
 
 def settlement_of(state: State) -> Settled:
-    """Return the settlement of a state: as if it closed now, or as it closed."""
+    """Return the settlement of a state: as it closed, or as if it closed now."""
     return settled(inputs(state))
 
 
 def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
-    """Return a settlement as the operator sees it, rows in order of joining.
+    """Return a settlement as the operator sees it, with rows in order of joining.
 
-    Give the inputs that it was computed from, where the state may have gone on since.
+    Pass the inputs that the settlement was computed from if the state may have changed since.
     """
     given = inputs(given) if isinstance(given, State) else given
     rows = [
@@ -108,31 +117,5 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
 
 
 def own_view(view: SettlementView, agent: str) -> SettlementView:
-    """Return a settlement as an agent sees it: her own row, and the totals."""
+    """Return a settlement as an agent sees it: its own row, and the totals."""
     return msgspec.structs.replace(view, rows=[row for row in view.rows if row.agent == agent])
-
-
-def _settled_at_close(given: Inputs, closed: Close) -> Settled:
-    """Return the settlement with the charge and the ceilings of the close event: no plays."""
-    ceilings = closed.ceilings
-    limits = None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents)
-    rates, common = rates_of(given.settlement, given.board), closed.common_charge
-    accounts = tuple(
-        account(rates, pulls, common, limit, given.value)
-        for pulls, limit in zip(given.pulls.tolist(), limits or [None] * len(given.agents), strict=True)
-    )
-    # What an agent may have lost on the arms left does not depend on how the others are settled: any settlement
-    # without plays tells it, and the paper's is one.
-    plain = given.settlement if given.settlement.kind in (NONE, PAPER) else Settlement(PAPER, factor=1.0)
-    rest = settle(plain, given.board, given.pulls, given.value)
-    return Settled(
-        settlement=given.settlement.name,
-        accounts=accounts,
-        profit=sum(row.charge - row.compensation for row in accounts),
-        rates=rates,
-        common_charge=common,
-        ceilings=limits,
-        finished=rest.finished,
-        uncovered=rest.uncovered,
-        viable=rest.viable if limits is None else common is not None,
-    )

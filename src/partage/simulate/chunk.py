@@ -47,7 +47,7 @@ def _orders(game, k0, k1, order):
 
 
 @compiled
-def _balanced_etc_runs(game, balance, keys, settlement, checkpoints, row, folded, outcome):
+def _balanced_etc_runs(game, balance, keys, checkpoints, curve, outcome):
     order = np.arange(game.agents)
     sharers = sharers_in_order(game, order)
     for run in range(len(keys)):
@@ -55,13 +55,11 @@ def _balanced_etc_runs(game, balance, keys, settlement, checkpoints, row, folded
         tie_order, order = _orders(game, k0, k1, order)
         if game.shuffled:
             sharers = sharers_in_order(game, order)
-        curve = folded.curves[row + run]
         play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome)
-        fold(game, outcome, settlement, row + run, folded)
 
 
 @compiled
-def _contenders_runs(game, rule, keys, settlement, checkpoints, row, folded, outcome):
+def _contenders_runs(game, rule, keys, checkpoints, curve, outcome):
     order = np.arange(game.agents)
     sharers = sharers_in_order(game, order)
     for run in range(len(keys)):
@@ -69,39 +67,34 @@ def _contenders_runs(game, rule, keys, settlement, checkpoints, row, folded, out
         tie_order, order = _orders(game, k0, k1, order)
         if game.shuffled:
             sharers = sharers_in_order(game, order)
-        curve = folded.curves[row + run]
         play_contenders(game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome)
-        fold(game, outcome, settlement, row + run, folded)
 
 
 @compiled
-def _hidden_arms_runs(game, rule, keys, settlement, row, folded, outcome):
+def _hidden_arms_runs(game, rule, keys, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
         k0, k1 = keys[run, 0], keys[run, 1]
         tie_order, order = _orders(game, k0, k1, order)
         play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome)
-        fold(game, outcome, settlement, row + run, folded)
 
 
 @compiled
-def _no_protocol_runs(game, keys, settlement, row, folded, outcome):
+def _no_protocol_runs(game, keys, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
         k0, k1 = keys[run, 0], keys[run, 1]
         tie_order, order = _orders(game, k0, k1, order)
         play_no_protocol(game, k0, k1, tie_order, order, outcome)
-        fold(game, outcome, settlement, row + run, folded)
 
 
 @compiled
-def _two_ucb_runs(game, keys, settlement, checkpoints, row, folded, outcome):
+def _two_ucb_runs(game, keys, checkpoints, curve, outcome):
     order = np.arange(game.agents)
     for run in range(len(keys)):
         k0, k1 = keys[run, 0], keys[run, 1]
         tie_order, order = _orders(game, k0, k1, order)
-        play_two_ucb(game, k0, k1, tie_order, checkpoints, folded.curves[row + run], outcome)
-        fold(game, outcome, settlement, row + run, folded)
+        play_two_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome)
 
 
 def _play_runs(
@@ -115,18 +108,32 @@ def _play_runs(
     outcome: Outcome,
 ) -> None:
     """Play runs of one laid-out game with the compiled play of a rule."""
+    for run in range(len(keys)):
+        _play(table, rule, keys[run : run + 1], checkpoints, folded.curves[row + run], outcome)
+        fold(table, outcome, settlement, row + run, folded)
+
+
+def _play(
+    table: GameTable,
+    rule: Rule,
+    keys: NDArray[np.uint64],
+    checkpoints: NDArray[np.int64],
+    curve: NDArray[np.float64],
+    outcome: Outcome,
+) -> None:
+    """Play one run with the compiled play of a rule."""
     if isinstance(rule, TwoUCB):
-        _two_ucb_runs(table, keys, settlement, checkpoints, row, folded, outcome)
+        _two_ucb_runs(table, keys, checkpoints, curve, outcome)
     elif isinstance(rule, BalancedETC) and table.public.all():
-        _balanced_etc_runs(table, rule.balance, keys, settlement, checkpoints, row, folded, outcome)
+        _balanced_etc_runs(table, rule.balance, keys, checkpoints, curve, outcome)
     elif isinstance(rule, (BalancedGLR, KLETC)) and table.public.all():
-        _contenders_runs(table, rule_table(rule, table), keys, settlement, checkpoints, row, folded, outcome)
+        _contenders_runs(table, rule_table(rule, table), keys, checkpoints, curve, outcome)
     elif len(checkpoints):
         raise InputError(f"The regret over time is not kept for the rule {rule.name} on this game.")
     elif isinstance(rule, NoProtocol):
-        _no_protocol_runs(table, keys, settlement, row, folded, outcome)
+        _no_protocol_runs(table, keys, outcome)
     else:
-        _hidden_arms_runs(table, rule_table(rule, table), keys, settlement, row, folded, outcome)
+        _hidden_arms_runs(table, rule_table(rule, table), keys, outcome)
 
 
 def rule_table(rule: Rule, table: GameTable) -> RuleTable:

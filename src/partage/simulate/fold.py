@@ -1,14 +1,16 @@
-"""Folding: a run's tally becomes its figures of merit, and the tally is let go."""
+"""Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be kept."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.board import Board, Record
 from partage.compiled import compiled
-from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, PAPER
-from partage.settle.equal_share import ceiling, gaps_of
-from partage.settle.paper import paper_charge, paper_rates
+from partage.engine.tally import GameTable, Outcome
+from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
+from partage.settle.core import common_charge, equal_charge, finished, rates_and_ceilings, risks_of
 
 FIGURES = (
     "overall_regret",
@@ -20,11 +22,13 @@ FIGURES = (
     "controller_profit",
     "broadcasts",
 )
-SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; they stand behind `FIGURES`
+SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; their columns follow `FIGURES`
+_OVERALL, _AVERAGE, _HIGHEST, _HIGHEST_INCENTIVE, _EXPLORE, _COMMIT, _PROFIT, _BROADCASTS = range(len(FIGURES))
+_VIABLE, _FINISHED, _UNCOVERED = range(len(FIGURES), len(FIGURES) + len(SETTLED))
 
 
 class Folded(NamedTuple):
-    """What is kept of some runs: a row a run, and sums over the runs by agent."""
+    """What is kept of some runs: one row per run, and sums over runs for each agent."""
 
     figures: NDArray[np.float64]
     broadcasts: NDArray[np.int64]
@@ -38,7 +42,7 @@ class Folded(NamedTuple):
 
 
 def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
-    """Make room for some runs."""
+    """Return empty arrays for some runs."""
     return Folded(
         np.full((runs, len(FIGURES) + len(SETTLED)), np.nan),
         np.zeros((runs, arms), np.int64),
@@ -50,85 +54,100 @@ def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
 
 
 def join(parts: list[Folded]) -> Folded:
-    """Put the runs of several parts one after the other. The order of the parts decides the last bit of sums."""
+    """Put the runs of several parts one after the other. The order of the parts affects the last bit of sums."""
     rows = [np.concatenate([part[i] for part in parts]) for i in range(5)]
     sums = [np.sum([part[i] for part in parts], axis=0) for i in range(5, 9)]
     return Folded(*rows, *sums)
 
 
-@compiled
-def fold(game, outcome, settlement, row, folded):
+def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, folded: Folded) -> None:
     """Settle one run and write its figures of merit into row `row`."""
-    agents, arms = game.agents, game.arms
-    counts, gaps = outcome.counts, game.gaps
-    kind = settlement.kind
-    equal_share = kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED
-    rates, left, lower = np.zeros(arms), np.zeros(arms), np.zeros(arms)
-    log_horizon, factor = game.two_log / 2.0, settlement.factor
-    charge, most, arms_left = 0.0, 0.0, 0
-    if kind == PAPER:
-        paper_rates(counts, outcome.active, game.public, log_horizon, factor, rates)
-        charge = paper_charge(counts, outcome.active, game.public, log_horizon, factor)
-    elif equal_share:
-        expected = kind == EQUAL_SHARE_EXPECTED
-        best = gaps_of(counts, outcome.sums, outcome.active, game.public, game.horizon, expected, lower, rates)
-        for arm in range(arms):
-            if outcome.active[arm]:  # a pull of an arm that is left is never paid
-                left[arm], rates[arm] = rates[arm], 0.0
-                arms_left += game.public[arm]
-        most = ceiling(best, lower, rates, game.two_log, game.horizon)
+    rates = risks = np.zeros(game.arms)
+    charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
+    if settlement.kind != NONE:
+        board = _board(game, outcome)
+        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
+        rates = np.array(found)
+        if ceilings is None:
+            charge = common_charge(settlement, board, board.counts, None) or 0.0
+        else:
+            (ceiling,) = ceilings
+            figures[_FINISHED] = finished(board)
+        if settlement.kind == EQUAL_SHARE:
+            risks = np.array(risks_of(board))
+    _fold(
+        (game.gaps, game.starts, game.shared),
+        (outcome.explore, outcome.led, outcome.rows, outcome.commit),
+        (settlement.kind, settlement.fee, rates, risks, charge, ceiling),
+        figures,
+        (folded.regret, folded.regret_squares, folded.incentive, folded.incentive_squares),
+    )
+    figures[_BROADCASTS] = outcome.counts.sum()
+    folded.broadcasts[row] = outcome.counts
+    folded.eliminated_step[row] = outcome.eliminated_step
+    folded.eliminated_agent[row] = outcome.eliminated_agent
 
+
+def _board(game: GameTable, outcome: Outcome) -> Board:
+    """Return the board at the end of a run."""
+    board = Board(game.horizon, range(game.arms), game.public.tolist())
+    board.record = Record(outcome.counts.tolist(), outcome.sums.tolist())
+    board.active = outcome.active.tolist()
+    return board
+
+
+@compiled
+def _fold(game, outcome, settlement, figures, sums):
+    """Add up what each agent lost, received and paid. It takes no more arrays than it reads, as each costs time."""
+    gaps, starts, shared = game
+    explore, led, rows, commit = outcome
+    kind, fee, rates, risks, charge, ceiling = settlement
+    agents = len(starts) - 1
     regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
-        for entry in range(game.starts[agent], game.starts[agent + 1]):
-            pulls, arm = outcome.explore[entry], game.shared[entry]
+        for entry in range(starts[agent], starts[agent + 1]):
+            pulls, arm = explore[entry], shared[entry]
             explored += gaps[arm] * pulls
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
-            uncovered[agent] += left[arm] * pulls
-    for row_of_commits in range(outcome.rows[0]):
-        arm = outcome.led[row_of_commits]
+            uncovered[agent] += risks[arm] * pulls
+    for row in range(rows[0]):
+        arm = led[row]
         for agent in range(agents):
-            pulls = outcome.commit[row_of_commits, agent]
+            pulls = commit[row, agent]
             regret[agent] += gaps[arm] * pulls
             compensation[agent] += rates[arm] * pulls
-            uncovered[agent] += left[arm] * pulls
+            uncovered[agent] += risks[arm] * pulls
 
     compensated, most_uncovered = 0.0, 0.0
     for agent in range(agents):
         compensated += compensation[agent]
         most_uncovered = max(most_uncovered, uncovered[agent])
-    if equal_share:
-        bill = (1.0 + settlement.fee) * compensated
-        charge = min(bill / agents, most)
-        folded.figures[row, len(FIGURES)] = bill <= agents * most
-        folded.figures[row, len(FIGURES) + 1] = arms_left <= 1
+    if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED:
+        bill = (1.0 + fee) * compensated
+        charge = equal_charge(bill, agents, ceiling)
+        figures[_VIABLE] = bill <= agents * ceiling
         if kind == EQUAL_SHARE:
-            folded.figures[row, len(FIGURES) + 2] = most_uncovered
+            figures[_UNCOVERED] = most_uncovered
 
+    total_regret, regret_squares, total_incentive, incentive_squares = sums
     overall, highest, highest_incentive = 0.0, -np.inf, -np.inf
     for agent in range(agents):
         incentive = regret[agent] - compensation[agent] + charge
         overall += regret[agent]
         highest = max(highest, regret[agent])
         highest_incentive = max(highest_incentive, incentive)
-        folded.regret[agent] += regret[agent]
-        folded.regret_squares[agent] += regret[agent] ** 2
-        folded.incentive[agent] += incentive
-        folded.incentive_squares[agent] += incentive**2
+        total_regret[agent] += regret[agent]
+        regret_squares[agent] += regret[agent] * regret[agent]
+        total_incentive[agent] += incentive
+        incentive_squares[agent] += incentive * incentive
 
-    figures = folded.figures
-    figures[row, 0] = overall
-    figures[row, 1] = overall / agents
-    figures[row, 2] = highest
-    figures[row, 3] = highest_incentive if kind != NONE else np.nan
-    figures[row, 4] = explored
-    figures[row, 5] = overall - explored
-    figures[row, 6] = agents * charge - compensated if kind != NONE else np.nan
-    figures[row, 7] = 0.0
-    for arm in range(arms):
-        figures[row, 7] += counts[arm]
-        folded.broadcasts[row, arm] = counts[arm]
-        folded.eliminated_step[row, arm] = outcome.eliminated_step[arm]
-        folded.eliminated_agent[row, arm] = outcome.eliminated_agent[arm]
+    figures[_OVERALL] = overall
+    figures[_AVERAGE] = overall / agents
+    figures[_HIGHEST] = highest
+    figures[_EXPLORE] = explored
+    figures[_COMMIT] = overall - explored
+    if kind != NONE:
+        figures[_HIGHEST_INCENTIVE] = highest_incentive
+        figures[_PROFIT] = agents * charge - compensated

@@ -1,0 +1,162 @@
+"""The configuration of a collaboration: defaults, what is allowed, and what fits together."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage.ledger.config import DEFAULTS, Config, allowed, checked_config, live_rule
+from partage.ledger.messages import NewCollaboration, checked_new_collaboration, refusal_of
+from partage.ledger.refusals import CODES, Refused
+from partage.rules import live_rules
+from partage.settle import SETTLEMENTS
+
+
+def config(**given: Any) -> Config:
+    return Config(**{"name": "Trial", "arms": ["a", "b"], "horizon": 100, **given})
+
+
+def refusal(**given: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        checked_config(config(**given))
+    assert refused.value.status == 422
+    assert refused.value.code in CODES
+    return refused.value
+
+
+def test_the_defaults_are_the_recommended_ones() -> None:
+    assert checked_config(config()) == {
+        "name": "Trial",
+        "arms": ("a", "b"),
+        "horizon": 100,
+        "rule": "balanced-glr",
+        "balance": None,
+        "settlement": "equal-share-expected",
+        "fee": 0.0,
+        "value": 1.0,
+        "claim_seconds": 60.0,
+    }
+    assert DEFAULTS == {
+        "rule": "balanced-glr",
+        "balance": None,
+        "settlement": "equal-share-expected",
+        "fee": 0.0,
+        "value": 1.0,
+        "claim_seconds": 60.0,
+    }
+
+
+def test_every_default_fits_every_live_rule() -> None:
+    for rule in live_rules():
+        checked = checked_config(config(rule=rule))
+        assert checked["settlement"] == "equal-share-expected"
+        takes_balance = any(parameter.name == "balance" for parameter in live_rules()[rule].parameters)
+        assert checked["balance"] == (1.0 if takes_balance else None)
+        assert live_rule(rule, checked["balance"]).name == rule
+
+
+def test_a_checked_configuration_is_checked_to_the_same() -> None:
+    checked = checked_config(config(rule="kl-etc", balance=2, fee=1, horizon=1e6))
+    again = {**checked, "arms": list(checked["arms"])}
+    assert checked_config(Config(**again)) == checked
+    assert [type(checked[name]) for name in ("horizon", "balance", "fee")] == [int, float, float]
+
+
+def test_a_null_settlement_is_the_default() -> None:
+    assert checked_config(config(settlement=None))["settlement"] == "equal-share-expected"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "   "),
+        ("name", "a\nb"),
+        ("name", "x" * 101),
+        ("arms", []),
+        ("arms", ["a", "a"]),
+        ("arms", [f"arm {number}" for number in range(1001)]),
+        ("horizon", 1),
+        ("horizon", 2.5),
+        ("horizon", 10**15 + 1),
+        ("horizon", math.inf),
+        ("horizon", math.nan),
+        ("rule", "chance"),
+        ("rule", "two-ucb"),
+        ("balance", 0.5),
+        ("balance", "1"),
+        ("balance", math.inf),
+        ("balance", math.nan),
+        ("settlement", "charity"),
+        ("fee", -0.1),
+        ("fee", 101),
+        ("fee", math.nan),
+        ("value", 0),
+        ("value", 1e13),
+        ("claim_seconds", 0),
+        ("claim_seconds", 8 * 24 * 3600),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_what_is(field: str, value: Any) -> None:
+    given = {"rule": "balanced-etc", field: value}
+    refused = refusal(**given)
+    assert (refused.field, refused.code) == (field, "invalid_field")
+    assert refused.sentence == f"The field {field} must be {allowed(field)}."
+    assert refused.sentence.isascii()
+    assert "nan" not in refused.sentence
+
+
+def test_an_arm_that_is_not_allowed_is_named_by_its_place() -> None:
+    assert refusal(arms=["a", "\0"]).field == "arms[1]"
+
+
+def test_allowed_rules_and_settlements_come_from_their_registries() -> None:
+    assert allowed("rule") == "one of " + ", ".join(live_rules())
+    assert "two-ucb" not in allowed("rule")
+    assert allowed("settlement") == "one of " + ", ".join(SETTLEMENTS)
+
+
+def test_a_balance_for_a_rule_that_takes_none() -> None:
+    for rule in ("balanced-glr", "unbalanced-etc"):
+        assert refusal(rule=rule, balance=2.0).sentence == f"The rule {rule} takes no balance; leave it out."
+    assert checked_config(config(rule="unbalanced-etc", balance="inf"))["balance"] == "inf", "as in release 0.1"
+
+
+def test_a_settlement_that_does_not_fit_the_rule() -> None:
+    for rule, balance in (("balanced-glr", None), ("kl-etc", 1.0), ("balanced-etc", "inf"), ("unbalanced-etc", None)):
+        refused = refusal(rule=rule, balance=balance, settlement="paper")
+        assert refused.field == "settlement"
+        assert "equal-share, equal-share-expected, none" in refused.sentence
+    assert checked_config(config(rule="balanced-etc", settlement="paper"))["settlement"] == "paper"
+
+
+def test_a_fee_for_a_settlement_that_takes_none() -> None:
+    assert refusal(settlement="none", fee=0.1).field == "fee"
+    assert checked_config(config(settlement="equal-share", fee=0.1))["fee"] == 0.1
+
+
+def test_a_new_collaboration_is_a_configuration_with_invites() -> None:
+    new = NewCollaboration(name="Trial", arms=["a"], horizon=10, invites=1001)
+    with pytest.raises(Refused) as refused:
+        checked_new_collaboration(new)
+    assert refused.value.field == "invites"
+    assert checked_new_collaboration(NewCollaboration(name="Trial", arms=["a"], horizon=10))["rule"] == "balanced-glr"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        (b'{"name":"x","arms":["a"],"horizon":2,"odd":1}', 422, "unknown_field", None),
+        (b'{"name":"x","arms":["a"]}', 422, "missing_field", "horizon"),
+        (b'{"name":"x","arms":["a"],"horizon":"2"}', 422, "invalid_field", "horizon"),
+        (b'{"name":"x","arms":[1],"horizon":2}', 422, "invalid_field", "arms[0]"),
+        (b"[]", 400, "invalid_body", None),
+    ],
+)
+def test_bodies_that_are_refused(body: bytes, status: int, code: str, field: str | None) -> None:
+    with pytest.raises(msgspec.ValidationError) as error:
+        msgspec.json.decode(body, type=NewCollaboration)
+    refused = refusal_of(str(error.value), NewCollaboration)
+    assert (refused.status, refused.code, refused.field) == (status, code, field)
+    assert refused.sentence.endswith(".")
