@@ -5,7 +5,6 @@ that were due), or its events are in the state when it returns. The server, and 
 same moves.
 """
 
-import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TypeVar
@@ -51,9 +50,9 @@ class Turn:
         return written
 
 
-def create(now: int, **config: object) -> Create:
-    """Return the first event of a collaboration, with a fresh seed of the tie order."""
-    return Create(seq=1, time=now, tie_seed=secrets.token_hex(16), **config)  # type: ignore[arg-type]
+def create(now: int, tie_seed: str, **config: object) -> Create:
+    """Return the first event of a collaboration; `tie_seed` is 16 random bytes, in hex."""
+    return Create(seq=1, time=now, tie_seed=tie_seed, **config)  # type: ignore[arg-type]
 
 
 def join(turn: Turn, name: str, shares: Sequence[int], invite: str) -> Join:

@@ -14,7 +14,7 @@ from litestar.openapi.spec import (
     Schema,
 )
 
-from partage.ledger import messages as wire
+from partage.ledger import messages
 
 ERRORS = {
     400: "The body is not JSON, or no object.",
@@ -72,7 +72,7 @@ def described(
     answers: dict[int, ResponseSpec] | None = None,
 ) -> dict[str, Any]:
     """Return what /schema says of a call: how it may be refused, what it needs, and answers of no type of ours."""
-    found = {status: ResponseSpec(wire.Error, False, ERRORS[status]) for status in sorted(errors)}
+    found = {status: ResponseSpec(messages.Error, False, ERRORS[status]) for status in sorted(errors)}
     security: list[dict[str, list[str]]] = [] if bearer is None else [{bearer: []}]
     return {"operation_class": kind, "responses": {**(answers or {}), **found}, "security": security}
 
