@@ -1,0 +1,101 @@
+"""The fields that requests have: what each must be, and the refusal where it is not.
+
+Sentences say what is allowed and never repeat what was sent.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+from partage.ledger.refusals import Refused, invalid
+from partage.rules import RULES
+from partage.settle import SETTLEMENTS
+
+LARGEST_BODY = 256 * 1024  # bytes
+MOST_ARMS = 1000
+MOST_INVITES = 1000
+MOST_HOURS = 8760
+LONGEST_NAME = 100
+LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
+LONGEST_CLAIM = 7 * 24 * 3600  # seconds
+MOST_VALUE = 1e12
+LIVE_RULES = tuple(rule for rule in RULES if rule not in ("two-ucb", "full-sharing", "no-protocol"))
+
+_NAME = f"a text of 1 to {LONGEST_NAME} characters, with no control characters and not only spaces"
+
+_ALLOWED = {
+    "name": _NAME,
+    "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters",
+    "arms[]": _NAME,
+    "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
+    "rule": "one of " + ", ".join(LIVE_RULES),
+    "balance": 'a number of at least 1, or "inf"',
+    "settlement": "one of " + ", ".join(SETTLEMENTS),
+    "fee": "a number from 0 to 100: the controller's fee, as a fraction of all compensations",
+    "value": f"a number above 0, at most {MOST_VALUE:,.0f}: money per unit of reward",
+    "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
+    "invites": f"a whole number from 0 to {MOST_INVITES:,}",
+    "hours": f"a number above 0, at most {MOST_HOURS:,}",
+    "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
+    "shares": "a list of arms of this collaboration, each at most once",
+    "shares[]": "the name of an arm",
+    "explore_only": "true or false",
+    "pull": "the number of a pull that ask returned",
+    "reward": "a number from 0 to 1",
+    "runs": "a list of at least one {version, arm, pulls}",
+    "version": "a whole number of at least 0: a version of the board",
+    "arm": "the name of an arm of this collaboration",
+    "pulls": "a whole number of at least 1",
+}
+
+
+def allowed(field: str) -> str:
+    """Return what a field must be, as the end of a sentence.
+
+    >>> allowed("reward"), allowed("runs[3].pulls")
+    ('a number from 0 to 1', 'a whole number of at least 1')
+    """
+    name = re.sub(r"\[\d*\]$", "[]", field.rsplit(".", 1)[-1])
+    name = name if name in _ALLOWED else name.split("[")[0]
+    return _ALLOWED.get(name, "a value of another type")
+
+
+def not_allowed(field: str) -> Refused:
+    """Return the refusal of a field whose value is not allowed."""
+    return invalid(field, f"The field {field} must be {allowed(field)}.")
+
+
+def unknown_arm(field: str, arms: Mapping[str, int]) -> Refused:
+    """Return the refusal of an arm that is not in the collaboration."""
+    some = ", ".join(list(arms)[:10]) + (f" and {len(arms) - 10} more" if len(arms) > 10 else "")
+    sentence = f"The field {field} names an arm that is not in this collaboration; its arms are {some}."
+    return invalid(field, sentence, "unknown_arm")
+
+
+def checked_name(field: str, name: str) -> str:
+    """Return a name that can be shown."""
+    if not name.strip() or len(name) > LONGEST_NAME or any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+        raise not_allowed(field)
+    return name
+
+
+def checked_request(request: str | None) -> str | None:
+    """Return a request id, or None if the request has none."""
+    return None if request is None else checked_name("request", request)
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward in [0, 1]."""
+    if not 0 <= reward <= 1:
+        raise not_allowed("reward")
+    return reward
+
+
+def checked_arms(field: str, names: Sequence[str], arms: Mapping[str, int]) -> list[int]:
+    """Return the numbers of these arms, each of which may be named once."""
+    if len(set(names)) != len(names):
+        raise not_allowed(field)
+    try:
+        return [arms[name] for name in names]
+    except KeyError:
+        raise unknown_arm(field, arms) from None
