@@ -10,14 +10,15 @@ from litestar.response import Stream
 
 from partage import __version__
 from partage.ledger import messages
+from partage.ledger.fields import checked_request
 from partage.ledger.settlement import own_view
 from partage.ledger.views import agent_views, collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
+    agent_only,
     bearer,
     bearer_only,
     controller_of,
-    agent_only,
     operator_only,
     reader_only,
     secret_of,
@@ -166,7 +167,9 @@ async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the board, with an ETag that covers every change."""
     body, etag = (await controller_of(request).library.fresh(id)).board()
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    known = request.headers.get("if-none-match", "").split(",")  # a proxy that compresses answers marks their tags with W/
+    known = request.headers.get("if-none-match", "").split(
+        ","
+    )  # a proxy that compresses answers marks their tags with W/
     if not {etag, "*"}.isdisjoint(one.strip().removeprefix("W/") for one in known):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, media_type=MediaType.JSON, headers=headers)
@@ -269,7 +272,7 @@ async def ask(
 ) -> Response[messages.Pull | None]:
     """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
     controller, book, agent = await own_book(request, id)
-    pull = await controller.ask(book, agent, messages.checked_request(data.request), data.explore_only)
+    pull = await controller.ask(book, agent, checked_request(data.request), data.explore_only)
     return Response(pull, status_code=200 if pull is not None else 204)
 
 

@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from partage import __version__
 from partage.ledger import messages
+from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http import api
 from partage.service.http.responses import FAILURES
@@ -91,7 +92,7 @@ def create_app(controller: Controller, metrics: Metrics | None = None) -> Litest
         lifespan=[lifespan],
         state=AppState({"controller": controller, "metrics": metrics or Metrics()}),
         request_class=StrictRequest,
-        request_max_body_size=messages.LARGEST_BODY,
+        request_max_body_size=LARGEST_BODY,
         middleware=[measured],
         exception_handlers=FAILURES,
         openapi_config=OpenAPIConfig(

@@ -8,6 +8,7 @@ from litestar import Response
 from litestar.exceptions import HTTPException, ValidationException
 
 from partage.ledger import messages
+from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http.auth import AnyRequest
 from partage.service.store import StoreError
@@ -19,7 +20,7 @@ FRAMEWORK = {
     400: ("invalid_body", "This request cannot be read."),
     404: ("not_found", "There is nothing at this address; /schema lists what there is."),
     405: ("method_not_allowed", "This address does not take this method; /schema lists the ones it takes."),
-    413: ("too_large", f"The body is too large; the limit is {messages.LARGEST_BODY:,} bytes."),
+    413: ("too_large", f"The body is too large; the limit is {LARGEST_BODY:,} bytes."),
 }
 
 

@@ -11,19 +11,15 @@ from partage.ledger import moves
 from partage.ledger.chain import line
 from partage.ledger.events import Claim, Commit, Run, decode
 from partage.ledger.events import Tell as Broadcast
-from partage.ledger.messages import (
-    Commits,
-    NewAgent,
-    NewCollaboration,
-    Pull,
-    Told,
+from partage.ledger.fields import (
     checked_arms,
-    checked_config,
     checked_name,
     checked_request,
+    checked_reward,
     not_allowed,
     unknown_arm,
 )
+from partage.ledger.messages import Commits, NewAgent, NewCollaboration, Pull, Told, checked_new_collaboration
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered
 from partage.service.runtime import secrets
@@ -92,7 +88,7 @@ class Controller:
 
     async def create(self, secret: str, new: NewCollaboration) -> tuple[str, list[str]]:
         """Create a collaboration with some invites; the same request again gets the same answer."""
-        config = checked_config(new)
+        config = checked_new_collaboration(new)
         id = "c" + self.system.random_bytes(6).hex()
         event = moves.create(
             self.system.clock(), tie_seed=self.system.random_bytes(16).hex(), collaboration=id, **config
@@ -208,7 +204,7 @@ class Controller:
 
     async def tell(self, book: Book, agent: str, pull: int, reward: float) -> Told:
         """Take an agent's report; one that was taken before gets the same answer again."""
-        moves.check_reward(reward)
+        checked_reward(reward)
         try:
             done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
             return Told(done.answer.version, done.head)

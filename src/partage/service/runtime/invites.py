@@ -1,6 +1,7 @@
 """Invites: single-use codes that let an agent join. The store keeps only their hashes."""
 
-from partage.ledger.messages import MOST_INVITES, NewInvites, checked_request, not_allowed
+from partage.ledger.fields import MOST_HOURS, MOST_INVITES, checked_request, not_allowed
+from partage.ledger.messages import NewInvites
 from partage.ledger.refusals import Refused, conflict, forbidden, missing
 from partage.ledger.state import State
 from partage.service.runtime import secrets
@@ -9,7 +10,6 @@ from partage.service.runtime.system import System
 from partage.service.store import Invite, Store, StoreError
 
 WEEK = 7 * 24 * 3600 * 1000  # ms
-LONGEST_HOURS = 8760  # a year
 
 
 class Invites:
@@ -22,7 +22,14 @@ class Invites:
         self._call = system.store_calls(store.several)
 
     def make(
-        self, collaboration: str, count: int, lifetime: int = WEEK, *, request: str | None, secret: str, scope: str = ""
+        self,
+        collaboration: str,
+        count: int,
+        lifetime: int = WEEK,
+        *,
+        request: str | None,
+        secret: str,
+        scope: str = "",
     ) -> tuple[list[str], list[Invite]]:
         """Return new codes, and the invites to store for them.
 
@@ -47,7 +54,7 @@ class Invites:
         """Make more invites and return their codes; the same request again gives the same ones."""
         if not 1 <= new.invites <= MOST_INVITES:
             raise not_allowed("invites")
-        if not 0 < new.hours <= LONGEST_HOURS:
+        if not 0 < new.hours <= MOST_HOURS:
             raise not_allowed("hours")
         checked_request(new.request)
         book = await self._library.fresh(collaboration)

@@ -39,9 +39,11 @@ class Library:
         """Start to lapse old claims, and to listen for what other processes write."""
         loop = asyncio.get_running_loop()
         self._lapses = loop.create_task(self._lapse())
-        self._stop_listening = self.store.listen(
-            lambda collaboration, seq: loop.call_soon_threadsafe(self._heard, collaboration, seq)
-        )
+
+        def wake(collaboration: str, seq: int) -> None:
+            loop.call_soon_threadsafe(self._heard, collaboration, seq)
+
+        self._stop_listening = self.store.listen(wake)
 
     async def stop(self) -> None:
         """Write what waits, and stop listening."""
@@ -99,7 +101,7 @@ class Library:
                     self._put_aside(book, moves.lapse)
 
     def _heard(self, collaboration: str, seq: int) -> None:
-        """Catch up with what another process wrote, if someone watches; an empty id means that anything may be new."""
+        """Catch up with what another process wrote, if someone watches. With an empty id, anything may be new."""
         for book in list(self.books.values()):
             if not collaboration or (book.id == collaboration and book.state.seq < seq and book.watchers):
                 self._put_aside(book, _nothing)
