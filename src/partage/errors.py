@@ -4,6 +4,7 @@
     ├── InputError              an argument, option or file is not allowed; the sentence says what is
     │   ├── FileError           a file is missing, malformed or cannot be written
     │   ├── MissingExtra        the packages of an optional extra are not installed
+    │   ├── RuleError           a rule of your own breaks the game (`partage.testing.check_rule`)
     │   └── SettlementError     the settlement is not defined for this rule
     ├── Refused                 the live controller refused a request (ledger/refusals.py)
     │   ├── Closed              the collaboration is closed (client/errors.py, like the next two)
@@ -41,6 +42,10 @@ class FileError(InputError):
 
 class SettlementError(InputError):
     """The settlement is not defined for this rule."""
+
+
+class RuleError(InputError):
+    """A rule of your own does something that the game does not allow."""
 
 
 class MissingExtra(InputError):
