@@ -15,6 +15,7 @@ from litestar.response import Redirect, Stream
 
 from partage.ledger.messages import NewInvites
 from partage.ledger.refusals import Refused, forbidden, missing
+from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
     AnyRequest,
@@ -161,7 +162,9 @@ async def home(request: AnyRequest) -> Response[Any]:
     session, who = found
     if not who.operator:
         return Redirect("/me", status_code=303)
-    return page("home.html", csrf=csrf_token(session), rows=await rows_of(controller_of(request)), **create_form({}))
+    return page(
+        "home.html", csrf=csrf_token(session), rows=await rows_of(controller_of(request)), **create_form(request, {})
+    )
 
 
 async def rows_of(controller: Controller) -> list[dict[str, Any]]:
@@ -186,10 +189,18 @@ def _row(book: Book) -> dict[str, Any]:
     }
 
 
-def create_form(form: Mapping[str, str], errors: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return what the form for a new collaboration shows. Sent twice, its request is still one."""
-    values = {**forms.DEFAULTS, "request": secrets.token_hex(8), **form}
-    return {"values": values, "errors": errors or {}, "rules": forms.RULES, "settlements": forms.SETTLEMENTS}
+def create_form(
+    request: AnyRequest, form: Mapping[str, str], errors: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what the create form shows. It has a request id, so sending it twice creates one collaboration."""
+    id = controller_of(request).system.random_bytes(8).hex()
+    return {
+        "values": {**forms.defaults(), "request": id, **form},
+        "errors": errors or {},
+        "rules": forms.rule_options(),
+        "settlements": forms.settlement_options(),
+        "parameters": forms.parameters(),
+    }
 
 
 @post("/collaborations", status_code=200)
@@ -200,7 +211,9 @@ async def create(request: AnyRequest) -> Response[Any]:
     try:
         id, codes = await controller_of(request).create(session, forms.new_collaboration(form))
     except Refused as refusal:
-        return page("create.html", 422, csrf=csrf_token(session), **create_form(form, forms.at_field(refusal)))
+        return page(
+            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal))
+        )
     links = [link(request, id, code) for code in codes]
     rows = await rows_of(controller_of(request))  # the list beside it has one more
     return page("created.html", id=id, name=form["name"].strip(), links=links, rows=rows, fresh=True)
@@ -219,7 +232,13 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> Response[Any]
     controller = controller_of(request)
     book = await controller.library.fresh(id)
     given = await invites_of(controller, book)
-    return page("collaboration.html", csrf=csrf_token(session), config=book.state.config, state=book.state, **given)
+    return page("collaboration.html", csrf=csrf_token(session), **facts(book), **given)
+
+
+def facts(book: Book) -> dict[str, Any]:
+    """Return what the templates show of a collaboration."""
+    config = book.state.config
+    return {"config": config, "state": book.state, "by_intervals": RULES[config.rule].by_intervals}
 
 
 async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
@@ -359,7 +378,7 @@ async def me(request: AnyRequest) -> Response[Any]:
         return Redirect("/", status_code=303)
     book = await controller_of(request).library.fresh(who.collaboration)
     member = book.state.members[who.agent]
-    return page("me.html", csrf=csrf_token(session), config=book.state.config, state=book.state, member=member)
+    return page("me.html", csrf=csrf_token(session), member=member, **facts(book))
 
 
 @get("/me/events")
