@@ -20,6 +20,7 @@ from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http import api
 from partage.service.http.responses import FAILURES
+from partage.service.http.schema import add_facts
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
 from partage.service.runtime.controller import Controller
@@ -87,7 +88,7 @@ def create_app(controller: Controller, metrics: Metrics | None = None) -> Litest
         "token": SecurityScheme(type="http", scheme="bearer", description="The operator's token, or an agent's."),
         "invite": SecurityScheme(type="http", scheme="bearer", description="The code of an invite."),
     }
-    return Litestar(
+    app = Litestar(
         [Router("/v1", route_handlers=api.API), api.health, api.ready, api.metrics, *page_routes()],
         lifespan=[lifespan],
         state=AppState({"controller": controller, "metrics": metrics or Metrics()}),
@@ -105,3 +106,5 @@ def create_app(controller: Controller, metrics: Metrics | None = None) -> Litest
         ),
         logging_config=None,
     )
+    add_facts(app.openapi_schema)
+    return app

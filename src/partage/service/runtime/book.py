@@ -9,7 +9,7 @@ import msgspec
 from partage.ledger.chain import GENESIS, seal
 from partage.ledger.events import AnyEvent, Create, decode
 from partage.ledger.messages import SettlementView
-from partage.ledger.state import FORMAT, State
+from partage.ledger.state import SNAPSHOT_FORMAT, State
 from partage.ledger.views import board_view
 from partage.service.store import Row, Store
 
@@ -133,7 +133,7 @@ class Book:
 def _from_snapshot(store: Store, collaboration: str) -> tuple[State | None, str, int]:
     """Return state, head and sequence number of the last snapshot. It is a cache: ignored where it does not fit."""
     nothing = None, GENESIS, 0
-    found = store.snapshot(collaboration, FORMAT)
+    found = store.snapshot(collaboration, SNAPSHOT_FORMAT)
     if found is None:
         return nothing
     seq, snapshot = found

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 
 from partage.ledger import moves
 from partage.ledger.chain import line
-from partage.ledger.events import Claim, Commit, Run, decode
-from partage.ledger.events import Tell as Broadcast
+from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
     checked_arms,
     checked_name,
@@ -205,22 +204,20 @@ class Controller:
     async def tell(self, book: Book, agent: str, pull: int, reward: float) -> Told:
         """Take an agent's report; one that was taken before gets the same answer again."""
         checked_reward(reward)
-        try:
-            done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
+        done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
+        if done.answer is not None:
             return Told(done.answer.version, done.head)
-        except moves.NotOpen:
-            there = 0 < pull <= book.state.seq
-            row = await self.call(self.store.told, book.id, pull) if there else None
-            if row is not None:
-                told = decode(row.body)
-                assert isinstance(told, Broadcast)
-                return Told(moves.not_open(agent, told, None, reward).version, row.head)
-            if book.state.closed is not None:
-                raise moves.closed() from None
-            handed = await self.call(self.store.row, book.id, pull) if there else None
-            event = decode(handed.body) if handed else None
-            moves.not_open(agent, None, event if isinstance(event, Claim | Commit) else None, reward)
-            raise
+        # The pull is not an open claim: the ledger knows what it is.
+        handed, told = await self._rows_of(book, pull)
+        rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
+        done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward, rows))
+        return Told(done.answer.version, told.head if told else done.head)
+
+    async def _rows_of(self, book: Book, pull: int) -> tuple[Row | None, Row | None]:
+        """Return the rows that handed out a pull and that reported it, where there are any."""
+        if not 0 < pull <= book.state.seq:
+            return None, None
+        return await self.call(self.store.row, book.id, pull), await self.call(self.store.told, book.id, pull)
 
     async def commits(self, book: Book, agent: str, told: Commits) -> Told:
         """Count commit pulls that an agent's client decided."""

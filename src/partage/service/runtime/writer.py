@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from partage.ledger.moves import NotOpen, Turn
+from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
-from partage.ledger.state import FORMAT
+from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.service.runtime.book import Book
 from partage.service.runtime.system import System
 from partage.service.store import Lost, NewToken, Row, Store
@@ -174,11 +174,11 @@ class Writer:
         """Play a job's move; the job keeps the outcome until its events are on disk."""
         turn = Turn(book.state, now)
         job.tokens.clear()
-        refused: Exception | None = None
+        refused: Refused | None = None
         answer = None
         try:
             answer = job.move(turn)
-        except (Refused, NotOpen) as error:  # its events, claims that lapsed, are written all the same
+        except Refused as error:  # its events, claims that lapsed, are written all the same
             refused = error
         except Exception as error:
             job.outcome = error
@@ -200,6 +200,6 @@ class Writer:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
                 book.snapshot_seq = book.state.seq
                 try:
-                    await self._call(self.store.keep_snapshot, book.id, book.state.seq, FORMAT, book.state.dump())
+                    await self._call(self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump())
                 except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
                     log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
