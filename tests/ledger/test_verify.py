@@ -1,4 +1,4 @@
-"""Verifying a ledger: what is right is found right, and what is not is named by its line."""
+"""Verifying a ledger: a right one passes, and of a wrong one the first wrong line is named."""
 
 import json
 import random
@@ -12,12 +12,13 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from tests.support.sequences import START, Step, Table, configurations, created, played, sequences
 
 from partage.errors import FileError
-from partage.ledger import verify as module
 from partage.ledger.chain import GENESIS, line, next_head, row_hash, seal
 from partage.ledger.events import (
+    FORMAT,
     AnyEvent,
     Claim,
     Close,
@@ -33,6 +34,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.settlement import settlement_of, settlement_view
 from partage.ledger.state import tie_order
+from partage.ledger.verify import lines as verify_lines
 from partage.ledger.verify import verify
 from partage.ledger.views import board_view
 
@@ -40,9 +42,9 @@ SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
 
 
 @cache
-def a_game(settlement: str = "equal-share", closed: bool = True) -> Table:
-    """A collaboration with something of everything; an arm is out at the end."""
-    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=0.01))
+def a_game(settlement: str = "equal-share", closed: bool = True, format: Any = FORMAT) -> Table:
+    """A collaboration with events of every kind, in which an arm is eliminated."""
+    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=0.01, format=format))
     chance = random.Random(1)
     paid = {0: 1.0, 1: 0.0, 2: 0.75}
 
@@ -76,7 +78,7 @@ def a_game(settlement: str = "equal-share", closed: bool = True) -> Table:
 
 
 def forged(table: Table, change: Callable[[list[AnyEvent]], object], reader: str | None = None) -> list[bytes]:
-    """The lines after a change, by somebody who computes all hashes again."""
+    """The lines after a change, with all hashes computed again."""
     events = list(table.events)
     change(events)
     head, lines = GENESIS, []
@@ -88,18 +90,23 @@ def forged(table: Table, change: Callable[[list[AnyEvent]], object], reader: str
 
 
 def place(table: Table, kind: type, number: int = 0) -> int:
-    """Where the event of a kind stands, from 0."""
+    """The index of an event of this kind."""
     return [where for where, event in enumerate(table.events) if isinstance(event, kind)][number]
 
 
+def eliminating(table: Table) -> int:
+    """The index of the broadcast that eliminates an arm."""
+    return next(at for at, event in enumerate(table.events) if isinstance(event, Tell) and event.active is not UNSET)
+
+
 def other_tie_order(table: Table) -> str:
-    """A seed by which another arm comes first."""
+    """A seed with another arm first in the tie order."""
     seeds = (f"{number:032x}" for number in range(100))
     return next(seed for seed in seeds if tie_order(seed, 3)[0] != table.state.board.tie_order[0])
 
 
 def with_fields(where: int, **fields: Any) -> Callable[[list[AnyEvent]], None]:
-    """A change of some fields of an event."""
+    """Return a change of some fields of an event."""
 
     def change(events: list[AnyEvent]) -> None:
         events[where] = msgspec.structs.replace(events[where], **fields)
@@ -119,13 +126,14 @@ def problem(lines: Any, **given: Any) -> tuple[int | None, str]:
     return tuple(found.problem)
 
 
-# --- what is right --------------------------------------------------------------------------------------------
+# --- right ledgers --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("format", [FORMAT, UNSET])
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("settlement", SETTLEMENTS)
-def test_a_whole_ledger(settlement: str, closed: bool) -> None:
-    table = a_game(settlement, closed)
+def test_a_whole_ledger(settlement: str, closed: bool, format: Any) -> None:
+    table = a_game(settlement, closed, format)
     found = verify(table.lines(), head=table.rows[30].head)
     assert found.problem is None
     assert found.ok
@@ -177,7 +185,7 @@ def test_a_members_copy(settlement: str) -> None:
         assert any("lines are hidden" in sentence for sentence in found.trusted)
         assert any("commit pulls of each arm" in sentence for sentence in found.trusted)
         assert any("ceilings of the other" in sentence for sentence in found.trusted) == ("equal" in settlement)
-        assert any("Her row" in sentence for sentence in found.checked)
+        assert any(f"row of agent {agent}" in sentence for sentence in found.checked)
 
 
 def test_a_members_copy_while_it_is_open() -> None:
@@ -197,7 +205,7 @@ def test_whose_copy_cannot_always_be_told() -> None:
     assert found.ok
     assert found.agent is None
     assert found.row is None
-    assert any("cannot be told" in sentence for sentence in found.trusted)
+    assert any("whose copy" in sentence for sentence in found.trusted)
     named = verify(table.lines(silent), agent=silent)
     assert named.row is not None
     assert named.row.commit == 0
@@ -213,8 +221,8 @@ def test_another_agents_copy(closed: bool) -> None:
 
 def test_a_history_without_a_kept_head_is_trusted() -> None:
     lines = a_game().lines()
-    assert any("No head" in sentence for sentence in verify(lines).trusted)
-    assert not any("No head" in sentence for sentence in verify(lines, head=a_game().head).trusted)
+    assert any("No saved head" in sentence for sentence in verify(lines).trusted)
+    assert not any("No saved head" in sentence for sentence in verify(lines, head=a_game().head).trusted)
 
 
 def test_a_ledger_up_to_any_line() -> None:
@@ -224,7 +232,7 @@ def test_a_ledger_up_to_any_line() -> None:
 
 
 def test_from_a_file_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PROGRESS_EVERY", 100)
+    monkeypatch.setattr("partage.ledger.verify.PROGRESS_EVERY", 100)
     path = tmp_path / "ledger.ndjson"
     path.write_bytes(b"".join(a_game().lines()))
     seen: list[int] = []
@@ -238,7 +246,7 @@ def test_from_a_file_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_other_agents_may_use_a_forgotten_request_again() -> None:
-    """The controller remembers so many requests; those of hidden lines count, too."""
+    """The controller remembers a number of requests; those of hidden lines count, too."""
     table = Table(created(horizon=2000))
     agent, other = table.join(0), table.join(1)
     assert table.ask(agent, "again").share
@@ -253,7 +261,7 @@ def test_other_agents_may_use_a_forgotten_request_again() -> None:
     assert named.problem is None
 
 
-# --- what was changed -----------------------------------------------------------------------------------------
+# --- changed lines --------------------------------------------------------------------------------------------
 
 
 def test_every_byte_counts() -> None:
@@ -288,13 +296,13 @@ def test_a_hash_that_does_not_fit_is_named() -> None:
     assert changed != lines[where]
     assert problem([*lines[:where], changed, *lines[where + 1 :]]) == (
         where + 1,
-        "its hash does not fit: this row, or what stands before it, was changed.",
+        "its hash does not match: this row, or a line before it, was changed.",
     )
 
 
 def test_a_rewritten_history_is_found_by_the_kept_head() -> None:
     table = a_game(closed=False)
-    # Eve's name is the operator's word alone: a forger who computes all hashes again is not found without a head.
+    # Nothing confirms Eve's name: without a saved head, a forger who computes all hashes again is not found.
     lines = forged(table, with_fields(3, name="Mallory"))
     assert verify(lines).ok
     number, sentence = problem(lines, head=table.head)
@@ -332,17 +340,17 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
         "does not follow",
     ),
     "tell of another version": (lambda t: with_fields(place(t, Tell, 5), version=99), "does not follow"),
-    "tell of no claim": (lambda t: with_fields(place(t, Tell, 5), pull=2), "not waiting"),
+    "tell of no claim": (lambda t: with_fields(place(t, Tell, 5), pull=2), "not waiting for a report"),
     "tell by another agent": (lambda t: with_fields(place(t, Tell, 5), agent="a4"), "not joined"),
     "claim of another arm": (
         lambda t: with_fields(place(t, Claim, 9), arm=(t.events[place(t, Claim, 9)].arm + 1) % 3),
-        "here the controller hands out a claim of arm",
+        "here the controller hands out a claim on arm",
     ),
     "claim in place of a commit": (
         lambda t: (
             lambda events: events.__setitem__(
                 place(t, Commit),
-                Claim(seq=place(t, Commit) + 1, time=events[place(t, Commit)].time, agent="a1", arm=0),
+                Claim(seq=place(t, Commit) + 1, time=events[place(t, Commit)].time, format=FORMAT, agent="a1", arm=0),
             )
         ),
         "hands out a claim|writes nothing|counts a commit",
@@ -354,6 +362,7 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
                 Lapse(
                     seq=place(t, Claim) + 2,
                     time=events[place(t, Claim)].time + 999,
+                    format=FORMAT,
                     agent="a1",
                     pull=place(t, Claim) + 1,
                 ),
@@ -371,17 +380,41 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
                 ],
             )
         ),
-        "here the controller lets the claim 5 lapse, which was due",
+        "here the controller lets claim 5 lapse, which was due",
     ),
-    "lapse of another agent": (lambda t: with_fields(place(t, Lapse), agent="a2"), "lets the claim 5 lapse"),
+    "lapse of another agent": (lambda t: with_fields(place(t, Lapse), agent="a2"), "lets claim 5 lapse"),
+    "an elimination left out": (
+        lambda t: with_fields(eliminating(t), active=UNSET),
+        "leaves these arms active: a, c",
+    ),
+    "another arm eliminated": (
+        lambda t: with_fields(eliminating(t), active=(1, 2)),
+        "leaves these arms active: a, c",
+    ),
+    "an arm that does not exist stays active": (
+        lambda t: with_fields(eliminating(t), active=(0, 2, 7)),
+        "leaves these arms active: a, c",
+    ),
+    "an elimination too early": (
+        lambda t: with_fields(place(t, Tell, 5), active=(0, 2)),
+        "leaves these arms active: a, b, c",
+    ),
+    "active arms stated without a change": (
+        lambda t: with_fields(place(t, Tell, 5), active=(0, 1, 2)),
+        "leaves these arms active: a, b, c",
+    ),
+    "another format": (lambda t: with_fields(place(t, Tell, 5), format=UNSET), "format differs"),
+    "another format at the close": (lambda t: with_fields(-1, format=UNSET), "format differs"),
     "time falls": (lambda t: with_fields(place(t, Tell, 5), time=START - 1), "time is before"),
     "agent unknown": (lambda t: with_fields(place(t, Claim, 9), agent="a77"), "not joined"),
-    "another agent joins": (lambda t: with_fields(place(t, Join, 1), agent="a7"), "something else"),
-    "an invite twice": (lambda t: with_fields(place(t, Join, 1), invite="invite 1"), "invite was used"),
+    "another agent joins": (lambda t: with_fields(place(t, Join, 1), agent="a7"), "other contents"),
+    "an invite twice": (lambda t: with_fields(place(t, Join, 1), invite="invite 1"), "already been used"),
     "shares of no arm": (lambda t: with_fields(place(t, Join, 1), shares=(0, 3)), "does not have"),
-    "shares twice": (lambda t: with_fields(place(t, Join, 1), shares=(0, 0, 1)), "something else"),
-    "consent to what she shares": (
-        lambda t: lambda events: events.insert(4, Consent(seq=5, time=START, agent="a1", shares=(0, 1, 2))),
+    "shares twice": (lambda t: with_fields(place(t, Join, 1), shares=(0, 0, 1)), "other contents"),
+    "consent to the same shares": (
+        lambda t: (
+            lambda events: events.insert(4, Consent(seq=5, time=START, format=FORMAT, agent="a1", shares=(0, 1, 2)))
+        ),
         "writes nothing",
     ),
     "commit to another arm": (
@@ -390,14 +423,15 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
     ),
     "more commits than the horizon": (
         lambda t: with_fields(place(t, Commit, -2), runs=(Run(t.state.version, 0, 400),)),
-        "horizon leaves",
+        "horizon has left",
     ),
     "report of an arm that was not the leader": (
         lambda t: with_fields(place(t, Commit, -2), runs=(Run(t.state.version, 2, 1),)),
         "not the leader",
     ),
-    "report without a request": (lambda t: with_fields(place(t, Commit, -2), request=None), "without a request"),
-    "report of nothing": (lambda t: with_fields(place(t, Commit, -2), runs=()), "without a request, or none"),
+    "report without a request": (lambda t: with_fields(place(t, Commit, -2), request=None), "without a request id"),
+    "report of nothing": (lambda t: with_fields(place(t, Commit, -2), runs=()), "reports no commit pulls"),
+    "asked commit of nothing": (lambda t: with_fields(place(t, Commit, -1), runs=()), "reports no commit pulls"),
     "leaves twice": (
         lambda t: (
             lambda events: events.insert(
@@ -408,12 +442,12 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
     ),
     "created twice": (
         lambda t: lambda events: events.insert(1, msgspec.structs.replace(events[0], seq=2)),
-        "creates the collaboration again",
+        "a second time",
     ),
     "a rule unknown": (lambda t: with_fields(0, rule="chance"), "would have refused"),
     "a rule that is not live": (lambda t: with_fields(0, rule="two-ucb"), "would have refused"),
-    "a seed that is none": (lambda t: with_fields(0, tie_seed="x"), "never does"),
-    "no balance": (lambda t: with_fields(0, balance=None), "never does"),
+    "a seed that is none": (lambda t: with_fields(0, tie_seed="x"), "never creates"),
+    "no balance": (lambda t: with_fields(0, balance=None), "never creates"),
     "another tie order": (lambda t: with_fields(0, tie_seed=other_tie_order(t)), "does not follow"),
     "explore totals": (lambda t: with_fields(-1, explore=(1, 2, 3)), "totals of explore"),
     "commit totals": (lambda t: with_fields(-1, commit=(*t.events[-1].commit[:2], 7)), "totals of commit"),
@@ -428,9 +462,9 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
         lambda t: with_fields(-1, ceilings={**t.events[-1].ceilings, "a1": 1e300}),
         "between 0",
     ),
-    "a ceiling missing": (lambda t: with_fields(-1, ceilings={"a1": 0.5}), "everyone's ceiling"),
-    "no ceilings": (lambda t: with_fields(-1, ceilings=None, ceiling_seed=None), "everyone's ceiling"),
-    "another seed": (lambda t: with_fields(-1, ceiling_seed="1"), "seed of its plays"),
+    "a ceiling missing": (lambda t: with_fields(-1, ceilings={"a1": 0.5}), "every agent's ceiling"),
+    "no ceilings": (lambda t: with_fields(-1, ceilings=None, ceiling_seed=None), "every agent's ceiling"),
+    "another seed": (lambda t: with_fields(-1, ceiling_seed="1"), "seed of the plays"),
     "after the close": (
         lambda t: lambda events: events.append(msgspec.structs.replace(events[-1], seq=len(events) + 1)),
         "closed, and nothing",
@@ -453,7 +487,7 @@ def test_ceilings_where_there_are_none() -> None:
 
 
 def test_an_equal_share_that_everyone_could_not_pay() -> None:
-    """Then everybody pays her ceiling, and the common charge is none."""
+    """Then all agents pay their ceilings, and there is no common charge."""
     table = a_game()
     assert isinstance(table.events[-1], Close)
     number, said = problem(forged(table, with_fields(-1, common_charge=1e6)))
@@ -487,7 +521,7 @@ def test_forgeries_in_a_members_copy() -> None:
 
 
 def test_hidden_lines_hide_commits_only() -> None:
-    """A hidden line that was anything else does not go with those after it."""
+    """If any other event is hidden, the lines after it do not follow."""
     table = a_game()
     for kind in (Create, Join, Claim, Tell, Lapse):
         lines, where = table.lines("a4"), place(table, kind)
@@ -505,7 +539,7 @@ def test_after_a_close_nothing_is_hidden() -> None:
     assert "closed" in problem([*lines, line(extra, decode(extra.body), "a4")])[1]
 
 
-# --- what is no ledger ----------------------------------------------------------------------------------------
+# --- files that are not ledgers -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -540,7 +574,7 @@ def test_no_ledger_is_a_sentence(content: bytes, tmp_path: Path) -> None:
 def test_a_first_line_that_creates_nothing() -> None:
     join = Join(seq=1, time=START, agent="a1", name="Ada", shares=(), invite="i")
     row = seal(join, GENESIS)
-    assert "begins with the line that creates" in problem([line(row, join, None)])[1]
+    assert "with which every ledger begins" in problem([line(row, join, None)])[1]
 
 
 def test_a_row_that_is_no_event() -> None:
@@ -556,21 +590,21 @@ def test_a_row_in_other_bytes() -> None:
     row = seal(event, GENESIS)
     body = row.body.replace(b'"horizon":400', b'"horizon": 400')
     row = row._replace(body=body, head=next_head(GENESIS, row_hash(row.salt, body)))
-    assert "not written as the controller writes it" in problem([line(row, event, None)])[1]
+    assert "not in canonical form" in problem([line(row, event, None)])[1]
 
 
 def test_a_file_that_ends_within_a_line(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     whole = b"".join(a_game().lines()[:10])
     path.write_bytes(whole[:-20])
-    assert problem(path) == (10, "the file ends within it; download the ledger again.")
+    assert problem(path) == (10, "the file ends in the middle of it; download the ledger again.")
 
 
 def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(verify_lines, "LONGEST_LINE", 1000)
     path = tmp_path / "ledger"
     path.write_bytes(b'{"head"' + b" " * 10_000)
-    assert "no line of a ledger" in problem(path)[1]
+    assert "not a line of a ledger" in problem(path)[1]
 
 
 @pytest.mark.parametrize("name", ["nowhere", ".", "\0"])
@@ -582,7 +616,7 @@ def test_a_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
 @settings(max_examples=200)
 @given(st.data())
 def test_no_change_of_a_row_makes_a_traceback(data: st.DataObject) -> None:
-    """Whatever stands in a row, with its hashes right: there is a result."""
+    """Whatever a row contains, as long as its hashes are right: there is a result."""
     table = a_game()
     where = data.draw(st.sampled_from([0, 1, 4, 5, 6, 7, 8, 40, len(table.rows) - 1]))
     fields = json.loads(table.rows[where].body)

@@ -4,32 +4,35 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import UNSET
 from tests.support.strategies import rewards
 
 from partage.ledger import moves
-from partage.ledger.chain import GENESIS, line, seal
-from partage.ledger.events import AnyEvent, Create, Run
-from partage.ledger.messages import LIVE_RULES, NewCollaboration, checked_config
-from partage.ledger.moves import NotOpen, Turn
+from partage.ledger.chain import GENESIS, Row, line, seal
+from partage.ledger.config import Config, checked_config, live_rule
+from partage.ledger.events import FORMAT, AnyEvent, Create, Run, Tell
+from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.settlement import settlement_of
 from partage.ledger.state import State
-from partage.service.store import Row
+from partage.rules import live_rules
 
 START = 1_700_000_000_000  # ms
 Step = tuple[Any, ...]
 
 
-def created(tie_seed: str = "0123456789abcdef" * 2, **config: Any) -> Create:
-    """The first event of a collaboration."""
+def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **config: Any) -> Create:
+    """Return the first event of a collaboration: balanced-etc with the paper's settlement, unless given."""
     config = {"name": "Trial", "arms": ["a", "b"], "horizon": 100, "claim_seconds": 1.0, **config}
-    return Create(
-        seq=1, time=START, collaboration="c1", tie_seed=tie_seed, **checked_config(NewCollaboration(**config))
-    )
+    config.setdefault("rule", "balanced-etc")
+    if config["rule"] == "balanced-etc" and config.get("balance") != "inf":
+        config["settlement"] = config.get("settlement") or "paper"
+    checked = checked_config(Config(**config))
+    return Create(seq=1, time=START, format=format, collaboration="c1", tie_seed=tie_seed, **checked)
 
 
 class Table:
-    """A collaboration that is played by calling moves; it keeps the ledger as the controller would."""
+    """A collaboration that is played by making moves; it keeps the ledger as the controller does."""
 
     def __init__(self, create: Create) -> None:
         self.state = State(create)
@@ -46,7 +49,7 @@ class Table:
         self.events.append(event)
 
     def move(self, move: Callable[..., Any], *given: Any) -> Any:
-        """Make a move now; what it wrote is kept even if it refuses, as are lapses that were due."""
+        """Make a move now. What it wrote is kept even if it refuses: lapses that were due."""
         turn = Turn(self.state, self.now)
         try:
             return move(turn, *given)
@@ -63,7 +66,15 @@ class Table:
         return self.move(moves.ask, agent, request, explore_only)
 
     def tell(self, agent: str, pull: int, reward: float) -> Any:
-        return self.move(moves.tell, agent, pull, reward)
+        """Tell a reward; of a pull that is not a claim, with its rows of the ledger, as the controller does."""
+        told = self.move(moves.tell, agent, pull, reward)
+        return told or self.move(moves.tell, agent, pull, reward, self.rows_of(pull))
+
+    def rows_of(self, pull: int) -> PullRows:
+        """Return what the ledger has of a pull."""
+        handed = self.events[pull - 1] if 0 < pull <= len(self.events) else None
+        told = next((event for event in self.events if isinstance(event, Tell) and event.pull == pull), None)
+        return PullRows(handed, told)
 
     def commits(self, agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
         return self.move(moves.commits, agent, request, [Run(*run) for run in runs])
@@ -78,28 +89,35 @@ class Table:
         return self.move(moves.close, settlement_of(self.state))
 
     def work(self, agent: str, reward: Callable[[int], float]) -> Any:
-        """Ask, and tell at once what is to be told."""
+        """Ask, and tell the reward at once if the pull is a claim."""
         answer = self.ask(agent)
         if answer.share:
             self.tell(agent, answer.seq, reward(answer.arm))
         return answer
 
     def lines(self, reader: str | None = None) -> list[bytes]:
-        """The ledger's file."""
+        """Return the lines of the ledger's file."""
         return [line(row, event, reader) for row, event in zip(self.rows, self.events, strict=True)]
+
+
+def balances(rule: str) -> st.SearchStrategy[float | str | None]:
+    """Balances that a rule takes."""
+    takes = any(parameter.name == "balance" for parameter in live_rules()[rule].parameters)
+    return st.sampled_from([1.0, 2.0, 1.5, "inf"]) if takes else st.none()
 
 
 @st.composite
 def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,)) -> Create:
-    """Any live rule, a few arms, short horizons."""
-    rule = draw(st.sampled_from(LIVE_RULES))
-    balance = draw(st.sampled_from([1.0, 2.0, 1.5, "inf"])) if rule in ("balanced-etc", "kl-etc") else None
+    """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
+    rule = draw(st.sampled_from(list(live_rules())))
+    balance = draw(balances(rule))
     settlement = draw(st.sampled_from(settlements))
-    if settlement == "paper" and (rule != "balanced-etc" or balance == "inf"):
-        settlement = None
+    if settlement not in live_rule(rule, balance).settlements:
+        settlement = "none"
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
+        format=draw(st.sampled_from([FORMAT, FORMAT, UNSET])),
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,
@@ -130,7 +148,7 @@ def _shares() -> st.SearchStrategy[frozenset[int]]:
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """One thing that somebody does; agents, arms, pulls and versions are taken modulo what there is."""
+    """One step of somebody. Agents, arms, pulls and versions are taken modulo how many there are."""
     runs = st.lists(st.tuples(st.integers(0, 3), _arms(), st.sampled_from([1, 2, 9])), min_size=1, max_size=3)
     work = st.tuples(st.just("work"), _agents(), rewards())
     return st.one_of(
@@ -152,7 +170,7 @@ def steps() -> st.SearchStrategy[Step]:
 
 
 def sequences(most: int = 40) -> st.SearchStrategy[list[Step]]:
-    """What happens in a collaboration, up to its close or not."""
+    """A sequence of steps in a collaboration, up to its close or not."""
     return st.tuples(
         st.lists(st.tuples(st.just("join"), _shares()), min_size=2, max_size=4),
         st.lists(steps(), min_size=most // 2, max_size=most),
@@ -161,7 +179,7 @@ def sequences(most: int = 40) -> st.SearchStrategy[list[Step]]:
 
 
 def perform(table: Table, step: Step) -> Any:
-    """Take one step: what was answered, or the refusal."""
+    """Take one step, and return the answer or the refusal."""
     kind, *given = step
     state = table.state
     arms = state.board.arms
@@ -186,7 +204,7 @@ def perform(table: Table, step: Step) -> Any:
         waiting = {**state.late, **state.claims}
         pulls = [*waiting, *sorted(state.cancelled)] or [1]
         pull = pulls[given[1] % len(pulls)]
-        if pull in waiting and given[0]:  # else anybody tells it, who most often may not
+        if pull in waiting and given[0]:  # otherwise anybody tells it, mostly without permission
             agent = waiting[pull].agent
         return _tried(table.tell, agent, pull, given[2])
     if kind == "commits":
@@ -199,18 +217,18 @@ def perform(table: Table, step: Step) -> Any:
     if kind == "consent":
         return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
     assert kind == "leave"
-    return _tried(table.leave, agent) if given[1] == 4 else None  # or soon nobody would be left
+    return _tried(table.leave, agent) if given[1] == 4 else None  # or soon no agent would be left
 
 
 def _tried(move: Callable[..., Any], *given: Any) -> Any:
     try:
         return move(*given)
-    except (Refused, NotOpen) as refused:
+    except Refused as refused:
         return refused
 
 
 def played(create: Create, happens: Sequence[Step]) -> Table:
-    """The table after a sequence."""
+    """Return the table after a sequence."""
     table = Table(create)
     for step in happens:
         perform(table, step)

@@ -1,28 +1,43 @@
-"""The ledger's chain: each line's hash covers its row and all lines before it.
+"""The hash chain of a ledger: the hash of each line covers its row and all lines before it.
 
-    row_hash = SHA-256(salt, body)             with 16 random bytes of salt a row
+    row_hash = SHA-256(salt, body)             with 16 random bytes of salt for each row
     head     = SHA-256(previous head, row_hash)
 
-A hidden row shows its row_hash alone: the chain can still be followed, and the salt keeps the row from being guessed.
+A hidden row shows only its row_hash: readers can still follow the chain, and the salt keeps them from guessing the
+row.
 """
 
 import hashlib
 import secrets
 from typing import NamedTuple
 
-from partage.ledger.events import AnyEvent, Commit, encode
+from partage.ledger.events import AnyEvent, Commit, Tell, encode
 
 GENESIS = "0" * 64  # the head before the first line
 
 
 class Row(NamedTuple):
-    """One line of a collaboration's ledger."""
+    """One row of a collaboration's ledger.
 
-    seq: int  # 1, 2, 3, … without gaps
-    body: bytes  # the canonical JSON of the event
-    salt: bytes  # 16 bytes
-    head: str  # the line's hash, 64 hex digits
-    pull: int | None  # the pull that this row tells of, once in a collaboration; else None
+    Attributes
+    ----------
+    seq
+        Its number: 1, 2, 3, … without gaps.
+    body
+        The canonical JSON of the event.
+    salt
+        16 random bytes.
+    head
+        The hash of the line, 64 hex digits.
+    pull
+        The pull that the row reports, which is unique in a collaboration; None if it is not a tell.
+    """
+
+    seq: int
+    body: bytes
+    salt: bytes
+    head: str
+    pull: int | None
 
 
 def row_hash(salt: bytes, body: bytes) -> bytes:
@@ -36,16 +51,16 @@ def next_head(head: str, hashed: bytes) -> str:
 
 
 def seal(event: AnyEvent, head: str, salt: bytes | None = None) -> Row:
-    """Return the event as the row that follows this head, with this salt or a random one."""
+    """Return the event as the row that follows this head, with this salt of 16 bytes or a random one."""
     body, salt = encode(event), secrets.token_bytes(16) if salt is None else salt
-    pull = getattr(event, "pull", None) if event.__struct_config__.tag == "tell" else None
+    pull = event.pull if isinstance(event, Tell) else None
     return Row(event.seq, body, salt, next_head(head, row_hash(salt, body)), pull)
 
 
 def line(row: Row, event: AnyEvent, reader: str | None) -> bytes:
-    """Return a row as a line of the ledger's file, for the operator (None) or an agent.
+    """Return a row as a line of the ledger's file, for the operator (None) or for an agent.
 
-    An agent sees everything but the commit pulls of others, whose rows stand there as hashes.
+    An agent sees everything but the other agents' commit pulls, of which it sees the hashes.
     """
     if reader is not None and isinstance(event, Commit) and event.agent != reader:
         hashed = row_hash(row.salt, row.body).hex()

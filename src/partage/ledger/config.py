@@ -4,13 +4,15 @@ The API, the create form, the command line and `verify` all read it here.
 """
 
 import math
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from partage.board import Board, Pull, Record
+from partage.errors import InputError
 from partage.ledger.fields import (
-    LIVE_RULES,
     LONGEST_CLAIM,
     LONGEST_HORIZON,
     MOST_ARMS,
@@ -20,12 +22,11 @@ from partage.ledger.fields import (
     not_allowed,
 )
 from partage.ledger.refusals import invalid
-from partage.rules import KLETC, BalancedETC, BalancedGLR, rule_by_name
+from partage.rules import Rule, live_rules, make_rule
 from partage.settle import SETTLEMENTS
+from partage.tape import Draws
 
 __all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule"]
-
-LiveRule = BalancedETC | BalancedGLR | KLETC
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -82,7 +83,7 @@ def checked_config(config: Config) -> dict[str, Any]:
         raise not_allowed("arms")
     if not 2 <= config.horizon <= LONGEST_HORIZON or config.horizon != int(config.horizon):
         raise not_allowed("horizon")
-    if config.rule not in LIVE_RULES:
+    if config.rule not in live_rules():
         raise not_allowed("rule")
     if not 0 <= config.fee <= 100:
         raise not_allowed("fee")
@@ -104,18 +105,32 @@ def checked_config(config: Config) -> dict[str, Any]:
     }
 
 
+class LiveRule(Rule, Protocol):
+    """What live play needs of a rule: it decides from the board and an agent's shares, without a private record."""
+
+    @property
+    def settlements(self) -> tuple[str, ...]:
+        """The settlements that fit it."""
+
+    def decide(
+        self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None
+    ) -> Pull:
+        """Return the next pull of an agent that shares these arms."""
+
+    def revise(self, board: Board, slack: float = 0.0) -> None:
+        """Set which arms are active after a broadcast."""
+
+    def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
+        """Return the arms that may be explored."""
+
+
 def live_rule(name: str, balance: float | str | None) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
-    rule = rule_by_name(name, _number(balance))
-    assert isinstance(rule, LiveRule)
+    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance))
     return rule
 
 
-def _number(balance: float | str | None) -> float | None:
-    return None if balance is None else float(balance)
-
-
-def _checked_balance(rule: str, balance: float | str | None) -> float | str | None:
+def _checked_balance(name: str, balance: float | str | None) -> float | str | None:
     """Return the balance as it is recorded: the rule's default where none was given."""
     if isinstance(balance, str):
         if balance != "inf":
@@ -124,24 +139,24 @@ def _checked_balance(rule: str, balance: float | str | None) -> float | str | No
         balance = float(balance)
         if not 1 <= balance < math.inf:
             raise not_allowed("balance")
-    takes_balance = rule in ("balanced-etc", "kl-etc")
-    if takes_balance:
-        return 1.0 if balance is None else balance
-    if balance is not None and not (rule == "unbalanced-etc" and balance == "inf"):
-        raise invalid("balance", f"The rule {rule} takes no balance; leave it out.")
+    for parameter in live_rules()[name].parameters:
+        if parameter.name == "balance":
+            return float(parameter.default) if balance is None else balance
+    try:
+        live_rule(name, balance)  # a rule of fixed balance takes that one
+    except InputError:
+        raise invalid("balance", f"The rule {name} takes no balance; leave it out.") from None
     return balance
 
 
 def _checked_settlement(config: Config, rule: LiveRule) -> str:
     """Return the settlement, which must fit the rule and the fee."""
-    name = config.settlement or DEFAULTS["settlement"]
+    name: str = config.settlement or DEFAULTS["settlement"]
     if name not in SETTLEMENTS:
         raise not_allowed("settlement")
-    paper = isinstance(rule, BalancedETC) and math.isfinite(rule.balance)
-    fitting = [one for one in SETTLEMENTS if one != "paper" or paper]
-    if name not in fitting:
-        sentence = f"This settlement does not fit the rule and its balance; these do: {', '.join(fitting)}."
+    if name not in rule.settlements:
+        sentence = f"This settlement does not fit the rule and its balance; these do: {', '.join(rule.settlements)}."
         raise invalid("settlement", sentence)
     if config.fee and not name.startswith("equal-share"):
         raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use equal-share.")
-    return str(name)
+    return name

@@ -1,19 +1,37 @@
-"""Events: what a collaboration's ledger is made of. Arms are numbers from 0, in the order of the create event."""
+"""Events: what a collaboration's ledger consists of. Arms are numbered from 0, in the order of the create event.
+
+Every event carries the *format* of its collaboration. A collaboration keeps the format that it was created with: by
+its terms it is folded, played, settled and verified for as long as it lasts.
+
+====== ======= ===================================================================================================
+format release terms
+====== ======= ===================================================================================================
+1      0.1     Events carry no `format`. Which arms are active follows from the broadcasts: every reader computes
+               it with the collaboration's rule.
+2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list
+               stands. Readers check it against the rule, and accept what rounding on another platform explains.
+====== ======= ===================================================================================================
+"""
 
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from partage.ledger.refusals import Refused
+
+FORMAT = 2  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
-    """Something that happened: its place in the ledger from 1, and when, in milliseconds since 1970."""
+    """Something that happened: its number in the ledger, from 1, and when, in milliseconds since 1970."""
 
     seq: int
     time: int
+    format: Annotated[int, Meta(ge=2)] | UnsetType = UNSET  # absent: 1
 
 
 class Create(Event, frozen=True, kw_only=True, tag="create"):
@@ -33,7 +51,7 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
-    """An agent comes, with what she consents to share."""
+    """An agent joins and consents to share some arms."""
 
     agent: str
     name: str
@@ -50,17 +68,21 @@ class Claim(Event, frozen=True, kw_only=True, tag="claim"):
 
 
 class Tell(Event, frozen=True, kw_only=True, tag="tell"):
-    """The reward of a claim is reported: a broadcast. `version` is the board's, with it."""
+    """The reward of a claim is reported and broadcast. `version` is the board's version with it.
+
+    `active` lists the active arms after it, if the broadcast changed them (from format 2 on).
+    """
 
     agent: str
     pull: int
     arm: Arm
     reward: float
     version: int
+    active: tuple[Arm, ...] | UnsetType = UNSET
 
 
 class Run(Struct, frozen=True, forbid_unknown_fields=True):
-    """Commit pulls of one arm that were decided on one version of the board."""
+    """Commit pulls of one arm, all decided on one version of the board."""
 
     version: Count
     arm: Arm
@@ -68,7 +90,7 @@ class Run(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Commit(Event, frozen=True, kw_only=True, tag="commit"):
-    """Commit pulls: one that the controller decided (`asked`), or runs that the agent decided by herself."""
+    """Commit pulls: one that the controller decided (`asked`), or runs that the client decided by itself."""
 
     agent: str
     runs: tuple[Run, ...]
@@ -77,14 +99,14 @@ class Commit(Event, frozen=True, kw_only=True, tag="commit"):
 
 
 class Lapse(Event, frozen=True, kw_only=True, tag="lapse"):
-    """A claim was not told in time and frees its place. Its report is still welcome."""
+    """A claim was not told in time and frees its place. A late report is still accepted."""
 
     agent: str
     pull: int
 
 
 class Consent(Event, frozen=True, kw_only=True, tag="consent"):
-    """An agent shares other arms from now on. Her claims on arms she withdrew are cancelled."""
+    """An agent shares other arms from now on. Its claims on the arms that it withdrew are cancelled."""
 
     agent: str
     shares: tuple[Arm, ...]
@@ -92,16 +114,26 @@ class Consent(Event, frozen=True, kw_only=True, tag="consent"):
 
 
 class Leave(Event, frozen=True, kw_only=True, tag="leave"):
-    """An agent goes; what she broadcast stays, and so does her row of the settlement."""
+    """An agent leaves. Its broadcasts and its row of the settlement stay."""
 
     agent: str
 
 
 class Close(Event, frozen=True, kw_only=True, tag="close"):
-    """The end, with what a member needs to check her part: pulls in all, the common charge, everyone's ceiling.
+    """The collaboration ends. The event has what a member needs to check their own account.
 
-    `explore` and `commit` are everybody's pulls of each arm. `common_charge` and `ceilings` are in units of reward;
-    they are None where the settlement has none (or where everyone pays her ceiling). `profit` is in micro-units.
+    Attributes
+    ----------
+    explore, commit
+        The pulls of each arm, of all agents together.
+    common_charge
+        What every agent pays, up to its ceiling, in units of reward. None where the settlement charges nothing, and
+        where all agents pay their ceilings.
+    ceilings, ceiling_seed
+        The most that each agent pays, in units of reward, and the seed of the plays that measured it. None where the
+        settlement has no ceilings.
+    profit
+        What the controller keeps, in micro-units.
     """
 
     explore: tuple[Count, ...]
@@ -115,7 +147,16 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
 AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Consent | Leave | Close
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(AnyEvent)
+_DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+class _Versioned(Struct):
+    """The format of an event that this release may not be able to read otherwise."""
+
+    format: Any = None
+
+
+_FORMAT_DECODER = msgspec.json.Decoder(_Versioned)
 
 
 def encode(event: AnyEvent) -> bytes:
@@ -124,6 +165,29 @@ def encode(event: AnyEvent) -> bytes:
 
 
 def decode(body: bytes) -> AnyEvent:
-    """Return the event of a canonical JSON; raises msgspec.ValidationError or DecodeError."""
-    event: AnyEvent = _DECODER.decode(body)
+    """Return the event of a canonical JSON.
+
+    Raises
+    ------
+    Refused
+        A newer release wrote the event.
+    msgspec.MsgspecError
+        It is not an event.
+    """
+    try:
+        event = _DECODER.decode(body)
+    except msgspec.ValidationError:  # perhaps because a newer format has more fields
+        _check_format(_FORMAT_DECODER.decode(body).format)
+        raise
+    _check_format(event.format)
     return event
+
+
+def _check_format(found: Any) -> None:
+    if isinstance(found, int) and found > FORMAT:
+        raise Refused(
+            501,
+            "newer_format",
+            f"The ledger has format {found}, and this release of Partage reads formats up to {FORMAT}; "
+            "upgrade Partage to read it.",
+        )

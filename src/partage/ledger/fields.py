@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from partage.ledger.refusals import Refused, invalid
-from partage.rules import RULES
+from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
 
 LARGEST_BODY = 256 * 1024  # bytes
@@ -19,7 +19,6 @@ LONGEST_NAME = 100
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
 LONGEST_CLAIM = 7 * 24 * 3600  # seconds
 MOST_VALUE = 1e12
-LIVE_RULES = tuple(rule for rule in RULES if rule not in ("two-ucb", "full-sharing", "no-protocol"))
 
 _NAME = f"a text of 1 to {LONGEST_NAME} characters, with no control characters and not only spaces"
 
@@ -28,7 +27,7 @@ _ALLOWED = {
     "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters",
     "arms[]": _NAME,
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
-    "rule": "one of " + ", ".join(LIVE_RULES),
+    "rule": "one of " + ", ".join(live_rules()),
     "balance": 'a number of at least 1, or "inf"',
     "settlement": "one of " + ", ".join(SETTLEMENTS),
     "fee": "a number from 0 to 100: the controller's fee, as a fraction of all compensations",
@@ -56,13 +55,15 @@ def allowed(field: str) -> str:
     ('a number from 0 to 1', 'a whole number of at least 1')
     """
     name = re.sub(r"\[\d*\]$", "[]", field.rsplit(".", 1)[-1])
-    name = name if name in _ALLOWED else name.split("[")[0]
-    return _ALLOWED.get(name, "a value of another type")
+    return _ALLOWED.get(name) or _ALLOWED[name.split("[")[0]]
 
 
 def not_allowed(field: str) -> Refused:
     """Return the refusal of a field whose value is not allowed."""
-    return invalid(field, f"The field {field} must be {allowed(field)}.")
+    try:
+        return invalid(field, f"The field {field} must be {allowed(field)}.")
+    except KeyError:
+        return invalid(field, f"The field {field} is invalid.")
 
 
 def unknown_arm(field: str, arms: Mapping[str, int]) -> Refused:

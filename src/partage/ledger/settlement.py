@@ -67,7 +67,8 @@ def inputs(state: State) -> Inputs:
         Row(member.id, member.name, sum(member.explore.values()), sum(member.commit.values()))
         for member in state.members.values()
     )
-    return Inputs(state.seq, state.settlement, config.value, config.fee, board, state.pulls(), agents, state.closed)
+    pulls = np.array(state.pulls(), np.int64).reshape(len(agents), board.arms)
+    return Inputs(state.seq, state.settlement, config.value, config.fee, board, pulls, agents, state.closed)
 
 
 def settled(given: Inputs) -> Settled:

@@ -1,4 +1,4 @@
-"""The state of a collaboration: a fold over its ledger, and nothing else."""
+"""The state of a collaboration: a fold over the events of its ledger, and nothing else."""
 
 import math
 from collections import deque
@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
+from msgspec import UNSET, Struct
 
-from partage.board import Board, Record
-from partage.engine import rewards as tape
+from partage.board import Board, Pull, Record
+from partage.ledger.config import live_rule
 from partage.ledger.events import (
     AnyEvent,
     Claim,
@@ -24,21 +22,19 @@ from partage.ledger.events import (
     Leave,
     Tell,
 )
-from partage.rules import KLETC, BalancedETC, BalancedGLR, make_rule
 from partage.settle import Settlement, settlement_for
+from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-FORMAT = "1"  # of snapshots: a new one where the fold or its state changes
-REMEMBERED = 256  # requests of an agent whose answers are kept for repetition
-
-LiveRule = BalancedETC | BalancedGLR | KLETC
+SNAPSHOT_FORMAT = "2"  # raise it whenever the fold, or what a state keeps, changes
+REMEMBERED = 256  # requests per agent whose answers are kept, so that a repeated request gets the same answer
 
 
-# gc=False: there are hundreds of thousands of these on a busy board, none can be part of a cycle, and the collector
-# would look through all of them.
+# gc=False: a busy board has hundreds of thousands of these. None can be part of a cycle, and without it the garbage
+# collector would look through all of them.
 
 
 class Answered(Struct, gc=False):
-    """What a request got: the seq of its event, the arm (-1 for several), and the version of the board."""
+    """The answer to a request: the seq of its event, the arm (-1: several arms, or none), and the board's version."""
 
     seq: int
     arm: int
@@ -47,7 +43,7 @@ class Answered(Struct, gc=False):
 
 
 class Handed(Struct, gc=False):
-    """A claim that was not told yet."""
+    """A claim that was handed out and has not been told."""
 
     agent: str
     arm: int
@@ -55,10 +51,10 @@ class Handed(Struct, gc=False):
 
 
 class Window(Struct, gc=False):
-    """How the board stood at one version: each change of what a commit pulls and of which arms are open.
+    """One version of the board: every change of the leader and of the open arms while it lasted.
 
-    A moment is (seq of the event that brought it, arm that a commit pulls or -1, open arms as bits). `until` is when
-    the next version came.
+    A moment is (seq of the event that made the change, the arm that a commit pulls or -1, the open arms as bits).
+    `until` is when the next version came.
     """
 
     version: int
@@ -67,24 +63,24 @@ class Window(Struct, gc=False):
 
 
 class Member(Struct):
-    """An agent: her consent, what she pulled, and what is on its way."""
+    """An agent: what it shares, what it pulled, and its open claim."""
 
     id: str
     name: str
     shares: frozenset[int]
     joined: int
     since: int
-    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, the first with her coming
+    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, beginning with the one on joining
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
-    used: int = 0  # pulls of her horizon
+    used: int = 0  # pulls of the agent's horizon
     claim: int | None = None
-    reported: int = 0  # the highest version she reported commit pulls on
+    reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
 
 
-class _Kept(Struct):
+class _Snapshot(Struct):
     """A state as a snapshot keeps it."""
 
     config: Create
@@ -92,8 +88,10 @@ class _Kept(Struct):
     time: int
     counts: list[int]
     sums: list[float]
+    by_member: dict[str, dict[int, tuple[int, float]]]
     active: list[bool]
     public: list[bool]
+    rule_state: Any
     members: list[Member]
     claims: dict[int, Handed]
     late: dict[int, Handed]
@@ -104,27 +102,26 @@ class _Kept(Struct):
 
 
 def bits(arms: Iterable[int]) -> str:
-    """Return a set of arms as the bits of a number, in hex: a snapshot takes no number of more than 64 bits."""
+    """Return a set of arms as the bits of a number, in hex (msgpack has no numbers of more than 64 bits)."""
     return f"{sum(1 << arm for arm in arms):x}"
 
 
 def tie_order(tie_seed: str, arms: int) -> list[int]:
-    """Return the arms in the order in which ties are broken, as a simulation's run with this key would."""
-    key = run_key(tie_seed)
-    return [int(arm) for arm in tape.permutation(key[0], key[1], tape.TIE_ORDER, arms)]
-
-
-def run_key(tie_seed: str) -> NDArray[np.uint64]:
-    """Return the key of the simulated run that has the same tie order."""
-    return np.array([int(tie_seed[:16], 16), int(tie_seed[16:], 16)], np.uint64)
+    """Return the arms in the order in which ties are broken: that of a simulated run with this key."""
+    return [*permutation(run_key(tie_seed), TIE_ORDER, arms)]
 
 
 class State:
-    """A collaboration after some events. `State(create)` is the first; `apply` brings the next."""
+    """A collaboration after some of its events.
+
+    `State(create)` is the state after the first event. `apply` takes in the next event of the ledger; `record` takes
+    in a new one, lets the rule decide what follows from it, and returns it as the ledger records it.
+    """
 
     def __init__(self, create: Create) -> None:
         arms = len(create.arms)
         self.config = create
+        self.format = 1 if create.format is UNSET else create.format
         self.rule = live_rule(create.rule, create.balance)
         self.settlement: Settlement = settlement_for(create.settlement, self.rule, create.fee)
         self.seq = create.seq
@@ -132,22 +129,23 @@ class State:
         self.board = Board(create.horizon, tie_order(create.tie_seed, arms), [False] * arms)
         self.sharers = [0] * arms
         self.members: dict[str, Member] = {}
-        self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of their time
-        self.late: dict[int, Handed] = {}  # those that lapsed, and may still be told
+        self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
+        self.late: dict[int, Handed] = {}  # lapsed claims, which may still be told
         self.cancelled: set[int] = set()
-        self.invites: dict[str, str] = {}  # of those that were used: by whom
+        self.invites: dict[str, str] = {}  # used invites, and the agent that used each
         self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
         self.closed: Close | None = None
         self._leading = -1
+        self._key = run_key(create.tie_seed)
 
     @property
     def version(self) -> int:
-        """How many broadcasts there were."""
+        """The number of broadcasts."""
         return self.windows[-1].version
 
     @property
     def patience(self) -> int:
-        """How long a claim waits to be told, in milliseconds."""
+        """How long a claim waits for its report, in milliseconds."""
         return math.ceil(self.config.claim_seconds * 1000)
 
     def target(self) -> int | None:
@@ -163,17 +161,16 @@ class State:
             found.append(pull)
         return found
 
-    def pulls(self) -> NDArray[np.int64]:
-        """Return the settled pulls: told explore pulls and commit pulls, agents in order of joining times arms."""
-        table = np.zeros((len(self.members), self.board.arms), np.int64)
-        for row, member in enumerate(self.members.values()):
-            for counted in (member.explore, member.commit):
-                for arm, pulls in counted.items():
-                    table[row, arm] += pulls
-        return table
+    def pulls(self) -> list[list[int]]:
+        """Return the settled pulls, one row per agent in order of joining: its told explore pulls and its commits."""
+        arms = range(self.board.arms)
+        return [
+            [member.explore.get(arm, 0) + member.commit.get(arm, 0) for arm in arms]
+            for member in self.members.values()
+        ]
 
     def totals(self) -> tuple[list[int], list[int]]:
-        """Return everybody's explore pulls and commit pulls of each arm."""
+        """Return the explore pulls and the commit pulls of each arm, of all agents together."""
         explore, commit = [0] * self.board.arms, [0] * self.board.arms
         for member in self.members.values():
             for arm, pulls in member.explore.items():
@@ -182,17 +179,54 @@ class State:
                 commit[arm] += pulls
         return explore, commit
 
+    # the rule's decisions
+
+    def decide(self, agent: str) -> Pull:
+        """Return the agent's next pull."""
+        member = self.members[agent]
+        draws = Draws(self._key, agent=int(agent[1:]) - 1, pull=member.used)  # agents are a1, a2, …
+        return self.rule.decide(self.board, member.shares, None, draws)
+
+    def open_arms(self) -> list[int]:
+        """Return the arms that may be explored now."""
+        return self.rule.open_arms(self.board)
+
+    def blocking_arms(self) -> list[int]:
+        """Return the arms that keep the agents that share one of them from committing: the open ones."""
+        return self.open_arms()
+
+    def revise(self) -> None:
+        """Let the rule decide which arms are active after a broadcast."""
+        self.rule.revise(self.board)
+
+    # the fold
+
     def apply(self, event: AnyEvent) -> None:
-        """Take in the next event."""
-        assert event.seq == self.seq + 1
-        self.seq, self.time = event.seq, event.time
-        _FOLD[type(event)](self, event)
+        """Take in the next event of the ledger. What it states stands."""
+        if isinstance(event, Tell):
+            self._tell(event, decided=self.format > 1)
+        else:
+            self._advance(event)
+            _FOLD[type(event)](self, event)
+
+    def record(self, event: AnyEvent) -> AnyEvent:
+        """Take in a new event, and return it as the ledger records it: with what the rule decided on it."""
+        if not isinstance(event, Tell):
+            self.apply(event)
+            return event
+        before = list(self.board.active)
+        self._tell(event, decided=False)
+        if self.format > 1 and self.board.active != before:
+            return msgspec.structs.replace(event, active=tuple(self.board.actives()))
+        return event
 
     def pass_over(self) -> None:
-        """Take in an event that is hidden from us: commit pulls of somebody else, which leave the board alone."""
+        """Take in an event that is hidden from us: another agent's commit pulls, which do not change the board."""
         self.seq += 1
 
-    # one method an event
+    def _advance(self, event: AnyEvent) -> None:
+        assert event.seq == self.seq + 1
+        self.seq, self.time = event.seq, event.time
 
     def _join(self, event: Join) -> None:
         self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
@@ -208,12 +242,18 @@ class State:
         self._remember(member, event.request, Answered(event.seq, event.arm, True, self.version))
         self._note()
 
-    def _tell(self, event: Tell) -> None:
+    def _tell(self, event: Tell, decided: bool) -> None:
+        """Take in a broadcast. Either the event states which arms are active after it, or the rule decides."""
+        self._advance(event)
         self._drop_claim(event.pull)
-        member = self.members[event.agent]
+        member, board = self.members[event.agent], self.board
         member.explore[event.arm] = member.explore.get(event.arm, 0) + 1
-        self.board.record.add(event.arm, event.reward)
-        self.rule.revise(self.board)
+        before = list(board.active)
+        board.broadcast(event.agent, event.arm, event.reward)
+        self.revise()  # in any case, because it also keeps the rule's public state
+        if decided:
+            active = event.active
+            board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
         self._see_leader()
         self.windows[-1].until = event.time
         self.windows.append(Window(event.version))
@@ -248,10 +288,10 @@ class State:
     def _close(self, event: Close) -> None:
         self.closed = event
 
-    # what those have in common
+    # steps that several events have in common
 
     def _set_shares(self, member: Member, shares: tuple[int, ...]) -> None:
-        """Let an agent share these arms and no others, cancel her claims on the others, and see who shares what."""
+        """Let an agent share exactly these arms, and cancel its claims on the arms that it withdrew."""
         before, member.shares = member.shares, frozenset(shares)
         member.consents.append((self.seq, bits(shares)))
         withdrawn = before - member.shares
@@ -273,7 +313,7 @@ class State:
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
-        """Take a claim out: it was told, or cancelled."""
+        """Remove a claim that was told or cancelled."""
         if pull in self.late:
             del self.late[pull]
             return
@@ -282,21 +322,21 @@ class State:
         self.members[handed.agent].claim = None
 
     def _remember(self, member: Member, request: str | None, answered: Answered) -> None:
-        """Keep an answer, in case its request comes again."""
+        """Keep the answer to a request, in case the request is repeated."""
         if request is not None:
             member.answers[request] = answered
             if len(member.answers) > REMEMBERED:
                 del member.answers[next(iter(member.answers))]
 
     def _note(self) -> None:
-        """Note what a commit pulls and which arms are open from here on, if that changed."""
-        opened = bits(self.rule.open_arms(self.board))
+        """Note the leader and the open arms from this event on, if they changed."""
+        opened = bits(self.blocking_arms())
         window = self.windows[-1]
         if not window.moments or window.moments[-1][1:] != (self._leading, opened):
             window.moments += ((self.seq, self._leading, opened),)
 
     def _see_leader(self) -> None:
-        """See what a commit pulls. Claims do not change that, so it is kept; -1 while no arm is public."""
+        """Look up the arm that a commit pulls; -1 while no arm is public. Claims do not change it, so it is kept."""
         active = self.board.actives()
         self._leading = self.board.best(active) if active else -1
 
@@ -305,44 +345,43 @@ class State:
     def dump(self) -> bytes:
         """Return the state as a snapshot."""
         board = self.board
-        kept = _Kept(
-            self.config,
-            self.seq,
-            self.time,
-            board.record.counts,
-            board.record.sums,
-            board.active,
-            board.public,
-            list(self.members.values()),
-            self.claims,
-            self.late,
-            self.cancelled,
-            self.invites,
-            list(self.windows),
-            self.closed,
+        kept = _Snapshot(
+            config=self.config,
+            seq=self.seq,
+            time=self.time,
+            counts=board.record.counts,
+            sums=board.record.sums,
+            by_member={str(member): _sparse(record) for member, record in board.by_member.items()},
+            active=board.active,
+            public=board.public,
+            rule_state=board.state,
+            members=list(self.members.values()),
+            claims=self.claims,
+            late=self.late,
+            cancelled=self.cancelled,
+            invites=self.invites,
+            windows=list(self.windows),
+            closed=self.closed,
         )
         return msgspec.msgpack.encode(kept)
 
     @classmethod
     def load(cls, snapshot: bytes) -> "State":
         """Return the state that a snapshot keeps."""
-        kept = msgspec.msgpack.decode(snapshot, type=_Kept)
+        kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board
         state.seq, state.time, state.closed = kept.seq, kept.time, kept.closed
         board.record = Record(kept.counts, kept.sums)
-        board.active, board.public = kept.active, kept.public
+        board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
+        board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
         state.members = {member.id: member for member in kept.members}
         for member in kept.members:
             for arm in member.shares:
                 state.sharers[arm] += 1
         board.shared = [sharers > 0 for sharers in state.sharers]
-        state.claims, state.late, state.cancelled, state.invites = (
-            kept.claims,
-            kept.late,
-            kept.cancelled,
-            kept.invites,
-        )
+        state.claims, state.late, state.cancelled = kept.claims, kept.late, kept.cancelled
+        state.invites = kept.invites
         for handed in state.claims.values():
             board.claims[handed.arm] += 1
         state.windows = deque(kept.windows)
@@ -350,17 +389,21 @@ class State:
         return state
 
 
-def live_rule(name: str, balance: float | str | None) -> LiveRule:
-    """Return a collaboration's rule; a balance of "inf" is JSON's way to say infinite."""
-    rule = make_rule(name, balance=math.inf if balance == "inf" else balance)
-    assert isinstance(rule, LiveRule)
-    return rule
+def _sparse(record: Record) -> dict[int, tuple[int, float]]:
+    """Return the arms of a record that were seen: most agents share few of many arms."""
+    return {arm: (count, record.sums[arm]) for arm, count in enumerate(record.counts) if count}
+
+
+def _dense(seen: dict[int, tuple[int, float]], arms: int) -> Record:
+    record = Record.empty(arms)
+    for arm, (count, total) in seen.items():
+        record.counts[arm], record.sums[arm] = count, total
+    return record
 
 
 _FOLD: dict[type, Any] = {
     Join: State._join,
     Claim: State._claim,
-    Tell: State._tell,
     Commit: State._commit,
     Lapse: State._lapse,
     Consent: State._consent,

@@ -1,4 +1,4 @@
-"""Views: what of a state goes over the wire."""
+"""Views of a state, as they travel."""
 
 from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView
@@ -6,75 +6,80 @@ from partage.ledger.state import State
 
 
 def board_view(state: State) -> BoardView:
-    """Return the board as it goes over the wire."""
+    """Return the board."""
     config, board = state.config, state.board
-    opened = set() if state.closed else set(state.rule.open_arms(board))
+    opened = set() if state.closed else set(state.open_arms())
     arms = []
     for arm, name in enumerate(config.arms):
         count = board.counts[arm]
         arms.append(
             ArmOnBoard(
-                name,
-                count,
-                board.record.sums[arm],
-                board.mean(arm) if count else None,
-                radius(board.horizon, count) if count else None,
-                board.active[arm],
-                board.public[arm],
-                state.sharers[arm],
-                board.claims[arm],
-                arm in opened,
+                name=name,
+                broadcasts=count,
+                sum=board.record.sums[arm],
+                mean=board.mean(arm) if count else None,
+                radius=radius(board.horizon, count) if count else None,
+                active=board.active[arm],
+                public=board.public[arm],
+                sharers=state.sharers[arm],
+                claims=board.claims[arm],
+                open=arm in opened,
             )
         )
     leader = state.target() if state.version else None
     return BoardView(
-        state.version,
-        state.closed is not None,
-        None if leader is None else config.arms[leader],
-        arms,
-        config.horizon,
-        config.rule,
-        config.balance,
-        [config.arms[arm] for arm in board.tie_order],
-        sum(not member.left for member in state.members.values()),
+        version=state.version,
+        closed=state.closed is not None,
+        leader=None if leader is None else config.arms[leader],
+        arms=arms,
+        horizon=config.horizon,
+        rule=config.rule,
+        balance=config.balance,
+        tie_order=_tie_order(state),
+        agents=sum(not member.left for member in state.members.values()),
+        state=board.state,
     )
 
 
 def collaboration_view(state: State) -> CollaborationView:
-    """Return the configuration as it goes over the wire."""
+    """Return the configuration of a collaboration, and its progress."""
     config = state.config
     return CollaborationView(
-        config.collaboration,
-        config.name,
-        list(config.arms),
-        config.horizon,
-        config.rule,
-        config.balance,
-        config.settlement,
-        config.fee,
-        config.value,
-        config.claim_seconds,
-        config.time,
-        config.tie_seed,
-        [config.arms[arm] for arm in state.board.tie_order],
-        len(state.members),
-        state.version,
-        state.closed is not None,
+        id=config.collaboration,
+        name=config.name,
+        arms=list(config.arms),
+        horizon=config.horizon,
+        rule=config.rule,
+        balance=config.balance,
+        settlement=config.settlement,
+        fee=config.fee,
+        value=config.value,
+        claim_seconds=config.claim_seconds,
+        created=config.time,
+        tie_seed=config.tie_seed,
+        tie_order=_tie_order(state),
+        agents=len(state.members),
+        version=state.version,
+        closed=state.closed is not None,
     )
 
 
 def agent_views(state: State) -> list[AgentView]:
-    """Return the agents in order of joining."""
+    """Return the agents, in order of joining."""
     config = state.config
     return [
         AgentView(
-            member.id,
-            member.name,
-            [config.arms[arm] for arm in sorted(member.shares)],
-            sum(member.explore.values()),
-            sum(member.commit.values()),
-            member.left,
-            config.horizon - member.used,
+            agent=member.id,
+            name=member.name,
+            shares=[config.arms[arm] for arm in sorted(member.shares)],
+            explore=sum(member.explore.values()),
+            commit=sum(member.commit.values()),
+            left=member.left,
+            horizon_left=config.horizon - member.used,
         )
         for member in state.members.values()
     ]
+
+
+def _tie_order(state: State) -> list[str]:
+    return [state.config.arms[arm] for arm in state.board.tie_order]

@@ -1,0 +1,82 @@
+"""Verify a ledger: no line was changed, and every line follows from those before it.
+
+Each event's move is played again, by the functions that the controller uses, and must write exactly that event. A
+member's copy hides other agents' commit pulls behind their hashes: then what can be checked is checked, and the
+verdict says what was taken on trust.
+
+    lines.py        a line of the file: its number, its hash, its event
+    replay.py       an event: the move that writes it
+    tolerance.py    decisions that rounding on another platform explains
+    closing.py      the close event: totals, ceilings, charges, profit
+    verdict.py      the result, in sentences
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from partage.ledger.chain import GENESIS
+from partage.ledger.verify.lines import Wrong, check_line, read_lines
+from partage.ledger.verify.replay import Replay
+from partage.ledger.verify.verdict import Problem, Verified, describe
+
+__all__ = ["Problem", "Verified", "verify"]
+
+PROGRESS_EVERY = 10_000  # lines
+
+
+def verify(
+    source: str | Path | Iterable[bytes | str],
+    head: str | None = None,
+    *,
+    agent: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Verified:
+    """Verify a ledger.
+
+    Parameters
+    ----------
+    source
+        The path of the file, or its lines.
+    head
+        A head that was saved earlier. If no line has it, the history was rewritten.
+    agent
+        The agent whose copy it is. By default, the one whose commit pulls are not hidden.
+    progress
+        Called with the number of lines, now and then.
+
+    Returns
+    -------
+    Verified
+        Whether everything is right, what was checked, and what was taken on trust. Wrong contents are a `problem`
+        of the result, never an error.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    """
+    replay = Replay(agent)
+    lines, at = 0, GENESIS
+    saved = None if head is None else head.strip().lower()
+    saved_line = None
+    problem = None
+    try:
+        for text in read_lines(source):
+            line = check_line(text, lines + 1, at)
+            replay.take(line.event)
+            lines, at = lines + 1, line.head
+            if at == saved:
+                saved_line = lines
+            if progress is not None and lines % PROGRESS_EVERY == 0:
+                progress(lines)
+        replay.finish()
+        if saved is not None and saved_line is None:
+            problem = Problem(None, f"The history was rewritten: no line has the head {saved[:64]}.")
+    except Wrong as wrong:
+        problem = Problem(lines + 1 if wrong.in_line else None, str(wrong))
+    if progress is not None:
+        progress(lines)
+    verdict = Verified(lines, at, problem, not replay.hidden, replay.owner)
+    if problem is None:
+        describe(verdict, replay, saved_line)
+    return verdict

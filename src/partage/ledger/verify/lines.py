@@ -1,0 +1,99 @@
+"""The lines of a ledger's file: their numbers, their hashes, and the events in them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from partage.errors import FileError
+from partage.ledger.chain import next_head, row_hash
+from partage.ledger.events import AnyEvent, decode, encode
+from partage.ledger.refusals import Refused
+
+LONGEST_LINE = 64 * 2**20  # bytes: far more than a close event with a hundred thousand agents takes
+
+# A line as `chain.line` writes it: a row and its salt, or, if it is hidden, its hash and number.
+_SHOWN = re.compile(rb'\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"\}\n?', re.DOTALL)
+_HIDDEN = re.compile(rb'\{"head":"([0-9a-f]{64})","row_hash":"([0-9a-f]{64})","seq":([1-9][0-9]{0,17})\}\n?')
+
+_BAD_HASH = "its hash does not match: this row, or a line before it, was changed."
+
+
+class Wrong(Exception):
+    """The ledger is wrong: in the line at hand, or as a whole."""
+
+    def __init__(self, sentence: str, in_line: bool = True) -> None:
+        super().__init__(sentence)
+        self.in_line = in_line
+
+
+class Line(NamedTuple):
+    """A line whose number and hash are right: the head after it, and its event (None if it is hidden)."""
+
+    head: str
+    event: AnyEvent | None
+
+
+def read_lines(source: str | Path | Iterable[bytes | str]) -> Iterator[bytes]:
+    """Yield the lines of a file, or those given, one at a time."""
+    if not isinstance(source, str | Path):
+        for given in source:
+            yield given.encode(errors="surrogatepass") if isinstance(given, str) else given
+        return
+    try:
+        with open(source, "rb") as file:
+            while line := file.readline(LONGEST_LINE):
+                yield line
+    except OSError as error:
+        raise FileError(f"The file {source} cannot be read: {error.strerror or error}.") from None
+    except ValueError:  # a null character in the name
+        raise FileError("The file cannot be read: its name is invalid.") from None
+
+
+def check_line(text: bytes, number: int, head: str) -> Line:
+    """Check the number and the hash of the line that comes after this head.
+
+    Raises
+    ------
+    Wrong
+        It is not the line that belongs here.
+    """
+    shown, hidden = _SHOWN.fullmatch(text), _HIDDEN.fullmatch(text)
+    if shown is not None:
+        stated, body = shown[1].decode(), shown[2]
+        matches = next_head(head, row_hash(bytes.fromhex(shown[3].decode()), body)) == stated
+        event = _event(body, matches)
+        seq = event.seq
+    elif hidden is not None:
+        stated, body, event, seq = hidden[1].decode(), b"", None, int(hidden[3])
+        matches = next_head(head, bytes.fromhex(hidden[2].decode())) == stated
+    else:
+        _not_a_line(text)
+    if seq != number:
+        raise Wrong(f"its number is {seq:,} instead of {number:,}: a line is missing, repeated or out of place.")
+    if not matches:
+        raise Wrong(_BAD_HASH)
+    if event is not None and encode(event) != body:  # or two files could say the same and have different hashes
+        raise Wrong("its row is not in canonical form: the controller writes the same event in other bytes.")
+    return Line(stated, event)
+
+
+def _event(body: bytes, matches: bool) -> AnyEvent:
+    """Return the event of a row."""
+    try:
+        return decode(body)
+    except Refused as newer:
+        raise Wrong(_BAD_HASH if not matches else f"it cannot be read. {newer.sentence}") from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Wrong(_BAD_HASH if not matches else "its row is not an event that this release knows.") from None
+
+
+def _not_a_line(text: bytes) -> NoReturn:
+    """Say why a text is not a line of a ledger."""
+    if not text.strip():
+        raise Wrong("it is empty.")
+    if not text.endswith(b"\n") and len(text) < LONGEST_LINE and text.startswith(b'{"head"'):
+        raise Wrong("the file ends in the middle of it; download the ledger again.")
+    raise Wrong('it is not a line of a ledger: {"head":…,"row":…,"salt":…} or {"head":…,"row_hash":…,"seq":…}.')

@@ -1,0 +1,216 @@
+"""Play a ledger again: each event must be what its move writes on the state before it."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from partage.ledger import moves
+from partage.ledger.config import Config, checked_config
+from partage.ledger.events import (
+    AnyEvent,
+    Claim,
+    Close,
+    Commit,
+    Consent,
+    Create,
+    Join,
+    Lapse,
+    Leave,
+    Tell,
+)
+from partage.ledger.fields import checked_name, checked_request, checked_reward
+from partage.ledger.moves import Turn
+from partage.ledger.refusals import Refused
+from partage.ledger.state import State
+from partage.ledger.verify.closing import check_close
+from partage.ledger.verify.lines import Wrong
+from partage.ledger.verify.tolerance import TolerantState
+
+
+class Replay:
+    """A ledger that is being played again.
+
+    Attributes
+    ----------
+    agent
+        The agent whose copy it is said to be.
+    state
+        The state after the events so far; None before the first.
+    hidden
+        How many events were hidden.
+    shown
+        The agents whose commit pulls are not hidden.
+    ceilings_checked
+        Whether the ceilings of the close event were computed again.
+    """
+
+    def __init__(self, agent: str | None) -> None:
+        self.agent = agent
+        self.state: TolerantState | None = None
+        self.hidden = 0
+        self.shown: set[str] = set()
+        self.ceilings_checked = False
+
+    @property
+    def owner(self) -> str | None:
+        """The agent whose copy it is; None if that is unknown."""
+        if self.agent is not None or not self.hidden:
+            return self.agent
+        return next(iter(self.shown)) if len(self.shown) == 1 else None
+
+    def take(self, event: AnyEvent | None) -> None:
+        """Play the next event; None if it is hidden."""
+        state = self.state
+        if state is None:
+            if event is None:
+                raise Wrong("it is hidden, and the line that creates the collaboration never is.")
+            self.state = _created(event)
+            return
+        if state.closed is not None:
+            raise Wrong("the collaboration is closed, and nothing can come after that.")
+        if event is None:
+            self.hidden += 1
+            state.pass_over()
+        else:
+            self._play(state, event)
+
+    def finish(self) -> None:
+        """Check, at the end, that there was a ledger and that the agent is in it."""
+        if self.state is None:
+            raise Wrong("The file is empty; a ledger has at least the line that creates the collaboration.", False)
+        if self.agent is not None and self.agent not in self.state.members:
+            raise Wrong("The agent who was named is not in this ledger.", False)
+        self._check_owner()
+
+    def _check_owner(self) -> None:
+        """Check that a copy with hidden lines is not the copy of an agent other than the one named."""
+        if self.agent is not None and self.hidden and self.shown - {self.agent}:
+            raise Wrong("This is not the copy of the agent who was named: it shows another's commit pulls.", False)
+
+    def _play(self, state: TolerantState, event: AnyEvent) -> None:
+        if event.format != state.config.format:
+            raise Wrong(f"its format differs from that of the first line, which is {state.format}.")
+        if event.time < state.time:
+            raise Wrong("its time is before that of the line before it.")
+        if not isinstance(event, (Create, Join, Close)) and event.agent not in state.members:
+            raise Wrong("its agent has not joined.")
+        if isinstance(event, Close):
+            self._check_owner()
+            self.ceilings_checked = check_close(state, event, not self.hidden, self.owner)
+            state.apply(event)
+            return
+        if isinstance(event, Commit):
+            self.shown.add(event.agent)
+        elif isinstance(event, Claim) and self.hidden and event.request and event.agent not in self.shown:
+            # Whether the controller still remembers this request depends on the agent's hidden ones.
+            state.members[event.agent].answers.pop(event.request, None)
+        state.stated = event
+        turn = Turn(state, event.time)
+        try:
+            _MOVES[type(event)](turn, event)
+        except Refused as refused:
+            raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
+        if turn.events != [event]:
+            _differs(state, event, turn.events)
+
+
+def _created(event: AnyEvent) -> TolerantState:
+    """Return the state after the first line."""
+    if not isinstance(event, Create):
+        raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
+    given = {name: getattr(event, name) for name in Config.__struct_fields__}
+    try:
+        same = checked_config(Config(**{**given, "arms": list(event.arms)})) == given
+    except Refused as refused:
+        raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
+    if not same or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
+        raise Wrong("the controller never creates a collaboration in this way.")
+    return TolerantState(event)
+
+
+# --- the move of each event -----------------------------------------------------------------------------------
+
+
+def _create(_turn: Turn, _event: Create) -> NoReturn:
+    raise Wrong("it creates the collaboration a second time.")
+
+
+def _join(turn: Turn, event: Join) -> None:
+    checked_name("name", event.name)
+    _check_arms(turn.state, event.shares)
+    moves.join(turn, event.name, event.shares, event.invite)
+
+
+def _claim(turn: Turn, event: Claim) -> None:
+    checked_request(event.request)
+    moves.ask(turn, event.agent, event.request, True)
+
+
+def _tell(turn: Turn, event: Tell) -> None:
+    checked_reward(event.reward)
+    if moves.tell(turn, event.agent, event.pull, event.reward) is None:
+        raise Wrong("it reports a pull that was not waiting for a report.")
+
+
+def _commit(turn: Turn, event: Commit) -> None:
+    checked_request(event.request)
+    if not event.runs:
+        raise Wrong("it reports no commit pulls.")
+    if event.asked:
+        moves.ask(turn, event.agent, event.request, False)
+    elif event.request is None:
+        raise Wrong("it reports commit pulls without a request id.")
+    else:
+        moves.commits(turn, event.agent, event.request, event.runs)
+
+
+def _lapse(turn: Turn, event: Lapse) -> None:
+    # Several claims may be due at once, one line each, so this plays the first of them and not the whole move.
+    if turn.state.lapsing(event.time)[:1] != [event.pull]:
+        raise Wrong("it lets a claim lapse that was not the next one due.")
+    turn.write(Lapse, agent=turn.state.claims[event.pull].agent, pull=event.pull)
+
+
+def _consent(turn: Turn, event: Consent) -> None:
+    checked_request(event.request)
+    _check_arms(turn.state, event.shares)
+    moves.consent(turn, event.agent, event.shares, event.request)
+
+
+def _leave(turn: Turn, event: Leave) -> None:
+    moves.leave(turn, event.agent)
+
+
+_MOVES: dict[type, Callable[..., None]] = {
+    Create: _create,
+    Join: _join,
+    Claim: _claim,
+    Tell: _tell,
+    Commit: _commit,
+    Lapse: _lapse,
+    Consent: _consent,
+    Leave: _leave,
+}
+
+
+def _check_arms(state: State, shares: Iterable[int]) -> None:
+    if any(arm >= state.board.arms for arm in shares):
+        raise Wrong("it shares an arm that the collaboration does not have.")
+
+
+def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn:
+    """Say what the controller would have written instead."""
+    first = written[0] if written else None
+    if first is None:
+        what = "writes nothing"
+    elif isinstance(first, Claim):
+        what = f"hands out a claim on arm {state.config.arms[first.arm]}"
+    elif isinstance(first, Commit):
+        what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
+    elif isinstance(first, Lapse):
+        what = f"lets claim {first.pull:,} lapse, which was due"
+    elif isinstance(first, Tell) and isinstance(event, Tell) and first.active != event.active:
+        what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
+    else:
+        what = "writes the same event with other contents"
+    raise Wrong(f"it does not follow from the lines before it: here the controller {what}.")

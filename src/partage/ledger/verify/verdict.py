@@ -1,0 +1,172 @@
+"""The result of verifying a ledger, in sentences: what is wrong, or what was checked and what was taken on trust."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from partage.errors import MissingExtra
+from partage.ledger.chain import GENESIS
+from partage.ledger.messages import BoardView, SettlementRow, SettlementView
+from partage.ledger.settlement import settlement_of, settlement_view
+from partage.ledger.state import State
+from partage.ledger.verify.closing import account_of
+from partage.ledger.views import board_view
+
+if TYPE_CHECKING:
+    from partage.ledger.verify.replay import Replay
+
+
+class Problem(NamedTuple):
+    """What is wrong, and in which line; None if it concerns the file as a whole."""
+
+    line: int | None
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence if self.line is None else f"Line {self.line:,}: {self.sentence}"
+
+
+@dataclass
+class Verified:
+    """The result of verifying a ledger.
+
+    Attributes
+    ----------
+    lines, head
+        How many lines are right, and the head of the last of them.
+    problem
+        The first thing that is wrong; None if everything is right.
+    whole
+        Whether no line is hidden.
+    agent
+        The agent whose copy it is, if it was given or can be told from the copy.
+    board
+        The board after the last line; None if there is a problem.
+    settlement
+        The settlement, from a whole ledger: as it closed, or as if it closed now.
+    row
+        The agent's own row of it, if the collaboration is closed or the ledger is whole.
+    checked, trusted
+        What was found to be right, and what was not checked, in sentences.
+    """
+
+    lines: int = 0
+    head: str = GENESIS
+    problem: Problem | None = None
+    whole: bool = True
+    agent: str | None = None
+    board: BoardView | None = None
+    settlement: SettlementView | None = None
+    row: SettlementRow | None = None
+    checked: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is right."""
+        return self.problem is None
+
+
+def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
+    """Add the board, the settlement and the sentences to the result of a ledger in which nothing is wrong.
+
+    `saved_line` is the line whose head was saved earlier; None if no head was given.
+    """
+    state = replay.state
+    assert state is not None
+    found.board = board_view(state)
+    if saved_line is not None:
+        found.checked.append(f"The saved head is that of line {saved_line:,}: no line up to there was rewritten.")
+    found.checked.append(
+        f"The hashes of all {found.lines:,} lines match, up to the head {found.head}: "
+        "no line was changed, removed or inserted without changing all lines after it."
+    )
+    found.checked.append(
+        "Each line follows from those before it: every claim is what the rule hands out, every report answers a "
+        "claim on an arm that its agent shared, and every lapse was due"
+        + ("." if replay.hidden else "; the board allowed every commit pull.")
+    )
+    found.checked.append(f"The board at version {state.version:,} follows from these lines.")
+    found.trusted.append(
+        "Agents reported the rewards that they saw, and made the commit pulls that they counted by themselves; "
+        "no ledger can prove it."
+    )
+    if replay.hidden:
+        _describe_copy(found, replay, state)
+    else:
+        _describe_whole(found, replay, state)
+    if saved_line is None:
+        found.trusted.append(
+            "No saved head was given: a history that was rewritten as a whole, with all its hashes, would also pass."
+        )
+
+
+def _describe_whole(found: Verified, replay: "Replay", state: State) -> None:
+    """Settle a whole ledger."""
+    try:
+        found.settlement = settlement_view(state, settlement_of(state))
+    except MissingExtra as missing:
+        found.trusted.append(f"The settlement as if it closed now was not computed. {missing}")
+        return
+    found.row = next((row for row in found.settlement.rows if row.agent == replay.owner), None)
+    if state.closed is None:
+        return
+    ceilings = " every ceiling," if replay.ceilings_checked else ""
+    found.checked.append(
+        f"The settlement follows from the ledger: the pulls of each arm,{ceilings} the common charge and every "
+        "account were computed again, and together with the profit they sum to zero."
+    )
+    if not replay.ceilings_checked:
+        found.trusted.append(f"The ceilings of all agents, as the close event states them. {_NEEDS_SERVER}")
+
+
+def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
+    """Say what a member's copy shows of the settlement."""
+    found.trusted.append(
+        f"{replay.hidden:,} lines are hidden. They are taken to be other agents' commit pulls, which the board "
+        "allowed and the agents' horizons had room for."
+    )
+    closed, owner = state.closed, replay.owner
+    if owner is None:
+        found.trusted.append(
+            "The commit pulls that are shown do not tell whose copy this is; name the agent to check its row."
+        )
+    if closed is None:
+        found.trusted.append(
+            "The collaboration is not closed: charges depend on all agents' pulls, which the close event will sum up."
+        )
+        return
+    measured = closed.ceilings is not None
+    if owner is not None:
+        found.row = _row(state, owner)
+        ceiling = ", ceiling" if measured and replay.ceilings_checked else ""
+        found.checked.append(
+            f"The row of agent {owner} follows from its pulls and the board: its compensation{ceiling} and charge "
+            "were computed again."
+        )
+    found.checked.append(
+        "All agents' explore pulls add up to the totals of the close event, and its common charge and profit follow "
+        "from its totals" + (" and ceilings." if measured else ".")
+    )
+    found.trusted.append("All agents' commit pulls of each arm, as the close event sums them up.")
+    if measured and replay.ceilings_checked:
+        found.trusted.append("The ceilings of the other agents, as the close event states them.")
+    elif measured:
+        found.trusted.append(f"The ceilings of all agents, as the close event states them. {_NEEDS_SERVER}")
+
+
+_NEEDS_SERVER = str(MissingExtra("Computing them again", "server"))
+
+
+def _row(state: State, agent: str) -> SettlementRow:
+    """Return an agent's row of the settlement of a closed collaboration."""
+    assert state.closed is not None
+    member, account = state.members[agent], account_of(state, state.closed, agent)
+    return SettlementRow(
+        agent=agent,
+        name=member.name,
+        explore=sum(member.explore.values()),
+        commit=sum(member.commit.values()),
+        compensation=account.compensation,
+        charge=account.charge,
+        net=account.net,
+    )
