@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import URL
 
-from partage.ledger.state import State, _Kept
+from partage.ledger.state import State
 from partage.service.store import Lost, Row, StoreError, Writing
 from partage.service.store.sqlite import SqliteStore
 
@@ -59,6 +59,9 @@ class Remote(Faulty):
 
 def all_of(state: State) -> tuple[Any, ...]:
     """Return everything a state holds, to compare: with the order of dictionaries, without that of sets."""
-    kept = msgspec.msgpack.decode(state.dump(), type=_Kept)
-    orders = [list(kept.claims), list(kept.late), *(list(member.answers) for member in kept.members)]
+    kept = msgspec.msgpack.decode(state.dump())
+    kept["cancelled"] = sorted(kept["cancelled"])
+    for member in kept["members"]:
+        member["shares"] = sorted(member["shares"])
+    orders = [list(kept["claims"]), list(kept["late"]), *(list(member["answers"]) for member in kept["members"])]
     return kept, orders, state.board.claims, state.board.shared, state.sharers, state.version, state.target()

@@ -24,7 +24,8 @@ from uvicorn.supervisors import Multiprocess
 from partage import environment
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
-from partage.ledger.state import live_rule, tie_order
+from partage.ledger.config import DEFAULTS, live_rule
+from partage.ledger.state import tie_order
 from partage.service.http.app import create_app
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
@@ -172,7 +173,7 @@ def _warm() -> None:
     """Load the compiled code of settlements (on a new machine: compile it), so that no request waits for it."""
     board = Board(100, tie_order("0" * 32, 2), [True, True])
     board.record = Record([60, 40], [50.0, 10.0])
-    rule = live_rule("balanced-glr", None)
+    rule = live_rule(DEFAULTS["rule"], None)
     rule.revise(board)
     rule.open_arms(board)
     for settlement in ("equal-share", "equal-share-expected"):

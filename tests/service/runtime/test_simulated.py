@@ -24,13 +24,13 @@ from partage.game import Game
 from partage.ledger.events import Commit, Tell, decode
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, Told
 from partage.ledger.refusals import Refused
-from partage.ledger.state import run_key
 from partage.ledger.verify import verify
 from partage.rules import make_rule
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.store import StoreError
 from partage.sharing import Sharing
+from partage.tape import run_key
 
 AGENTS, STEPS = 30, 25
 ARMS = ["a", "b", "c", "d"]
@@ -292,7 +292,7 @@ def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str) -> None:
     game = Game(bernoulli([0.95, 0.5, 0.05]), Sharing.lists(sharing, arms=3), horizon=60)
     names = ["x", "y", "z"]
     host = Host(url, arms=names, horizon=game.horizon, rule=rule)
-    key = run_key(host.ok("GET")["tie_seed"])
+    key = np.array(run_key(host.ok("GET")["tie_seed"]), np.uint64)
     noted = Noted(rule)
     tally = play_reference(game, noted, key)
 

@@ -1,5 +1,6 @@
 """What the OpenAPI document says where the framework cannot know it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +94,7 @@ def answer_of(data: Any, description: str, media_type: str = "application/json")
 
 def add_facts(document: OpenAPI) -> None:
     """Add the codes of refusals, and the rules and settlements to choose from, to the structs that have them."""
-    allowed = {
+    allowed: dict[str, dict[str, Iterable[str]]] = {
         "Error": {"code": CODES},
         "NewCollaboration": {"rule": live_rules(), "settlement": SETTLEMENTS},
     }

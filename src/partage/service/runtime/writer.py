@@ -200,6 +200,8 @@ class Writer:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
                 book.snapshot_seq = book.state.seq
                 try:
-                    await self._call(self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump())
+                    await self._call(
+                        self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump()
+                    )
                 except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
                     log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
