@@ -319,7 +319,7 @@ def test_sessions_expire(store):
     store.drop_session("b")
     store.drop_session("b")
     assert store.session("b", 0) is None
-    store.add_session("c", "ada", 2**42)
+    store.add_session("c", "ada", 2**42, now=200)
     assert store.session("c", 0) == "ada"
 
 
@@ -540,7 +540,7 @@ def test_a_wrong_url_is_a_sentence(url, sentence):
 
 def test_a_database_that_is_not_there_is_a_sentence(postgres_url):
     absent = sa.make_url(postgres_url).set(database="absent").render_as_string(hide_password=False)
-    with pytest.raises(StoreError, match='absent refuses: database "absent" does not exist'):
+    with pytest.raises(StoreError, match='absent refused: database "absent" does not exist'):
         open_store(absent)
 
 
