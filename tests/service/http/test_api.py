@@ -263,7 +263,7 @@ def wait_for(found: Any) -> None:
 def test_no_public_arm(url: str) -> None:
     host = Host(url)
     ann = host.join()
-    assert "public" in ann.refused(409, "POST", "/ask", {})["error"]
+    ann.refused(409, "POST", "/ask", {}, code="no_public_arm")
     bob = host.join("a")
     assert ann.ask()["arm"] == "a"
     bob.ok("PATCH", "/agents/me", {"shares": []})
@@ -347,7 +347,8 @@ def test_commit_pulls_on_a_board_long_gone(url: str) -> None:
     ann.work()
     time.sleep(0.1)
     ann.work()
-    refusal = bob.refused(409, "POST", "/commits", {"request": "r2", "runs": [run(first["arm"], 1)]})
+    body = {"request": "r2", "runs": [run(first["arm"], 1)]}
+    refusal = bob.refused(409, "POST", "/commits", body, code="version_expired")
     assert refusal["field"] == "runs[0].version"
     assert "0.05 seconds" in refusal["error"]
 

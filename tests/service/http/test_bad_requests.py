@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.api import TOKEN, Host, Member, Speaker, connected, sentence_of, serving
 from tests.support.server import Server
 
-from partage.ledger.messages import LARGEST_BODY, LIVE_RULES
+from partage.ledger.fields import LARGEST_BODY
+from partage.rules import live_rules
 
 SENT = "Zq9"  # part of all that is sent and wrong, and of no sentence
 
@@ -206,7 +207,7 @@ def test_the_widest_that_is_allowed(server: Server) -> None:
         "$.a",
     ]
     arms = names + [f"arm {number}" for number in range(1000 - len(names))]
-    for rule in LIVE_RULES:
+    for rule in live_rules():
         host = Host(server.url, name=names[3], arms=arms, horizon=1e15, rule=rule, claim_seconds=7 * 24 * 3600)
         assert (host.ok("GET")["name"], host.ok("GET")["arms"]) == (names[3], arms)
     answer = host.call("GET", "/board")
@@ -351,7 +352,8 @@ def test_a_large_body(server: Server, ann: Member, path: str, chunked: bool, siz
     speaker = ann if path else Speaker(server.url, TOKEN)
     answer = send(speaker, path, parts if chunked else whole)
     assert answer.status_code == 413
-    assert "262,144" in sentence_of(answer)["error"]
+    refusal = sentence_of(answer)
+    assert (refusal["code"], "262,144" in refusal["error"]) == ("too_large", True)
 
 
 # addresses, methods, and what is no HTTP
@@ -385,7 +387,7 @@ def test_addresses(server: Server, path: str) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "GET", "TRACE"])
 def test_methods(ann: Member, method: str) -> None:
-    ann.refused(405, method, "/ask")
+    ann.refused(405, method, "/ask", code="method_not_allowed")
 
 
 @pytest.mark.parametrize(
@@ -442,7 +444,7 @@ values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-    | st.sampled_from(["a", "b", "inf", *LIVE_RULES]),
+    | st.sampled_from(["a", "b", "inf", *live_rules()]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=8,
 )
