@@ -12,6 +12,7 @@ import pytest
 from tests.support.api import PATIENCE, TOKEN, Host, Member, Speaker, connected, serving
 
 from partage.ledger.verify import verify
+from partage.rules import live_rules
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -53,9 +54,9 @@ def test_defaults(url: str) -> None:
         "name": "A dozen shops",
         "arms": ["x", "y", "z"],
         "horizon": 1_000_000,
-        "rule": "balanced-etc",
-        "balance": 1.0,
-        "settlement": "paper",
+        "rule": "balanced-glr",
+        "balance": None,
+        "settlement": "equal-share-expected",
         "fee": 0.0,
         "value": 1.0,
         "claim_seconds": 60.0,
@@ -74,15 +75,14 @@ def test_defaults(url: str) -> None:
 @pytest.mark.parametrize(
     ("config", "settlement"),
     [
-        ({"rule": "balanced-etc", "balance": 3}, "paper"),
-        ({"rule": "balanced-etc", "balance": "inf"}, "none"),
-        ({"rule": "balanced-glr"}, "none"),
-        ({"rule": "kl-etc"}, "none"),
-        ({"rule": "unbalanced-etc"}, "none"),
+        *(({"rule": rule}, "equal-share-expected") for rule in live_rules()),
+        ({"rule": "balanced-etc", "balance": "inf"}, "equal-share-expected"),
+        ({"rule": "balanced-etc", "balance": 3, "settlement": "paper"}, "paper"),
         ({"settlement": "equal-share", "fee": 0.1}, "equal-share"),
+        ({"settlement": "none"}, "none"),
     ],
 )
-def test_the_papers_settlement_where_it_is_defined(url: str, config: dict[str, Any], settlement: str) -> None:
+def test_settlements(url: str, config: dict[str, Any], settlement: str) -> None:
     assert Host(url, **config).ok("GET")["settlement"] == settlement
 
 
@@ -357,7 +357,7 @@ def test_commit_pulls_on_a_board_long_gone(url: str) -> None:
 
 
 def test_closing(url: str) -> None:
-    host, (ann, bob, eve) = finished(url, value=1234.5)
+    host, (ann, bob, eve) = finished(url, value=1234.5, rule="balanced-etc", settlement="paper")
     for member in (ann, bob, eve):
         assert member.ask()["share"] is False
     late = Host(url, claim_seconds=0.05)
@@ -394,7 +394,7 @@ def test_closing(url: str) -> None:
     assert len(host.ledger()) == length
 
 
-def test_an_agent_sees_her_own_row_and_the_totals(url: str) -> None:
+def test_an_agent_sees_its_own_row_and_the_totals(url: str) -> None:
     host, members = finished(url, settlement="equal-share", fee=0.1)
     for member in members:
         member.ask()

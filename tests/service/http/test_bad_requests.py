@@ -149,7 +149,6 @@ BAD = [
     ("settlement", SENT),
     ("settlement", 3),
     ("fee", -0.1),
-    ("fee", 0.1),  # the paper's settlement takes none
     ("fee", "0.1"),
     ("value", 0),
     ("value", -1),
@@ -189,7 +188,9 @@ def test_configurations(server: Server, field: str, value: Any) -> None:
     [
         ({"rule": "balanced-glr", "balance": 2}, "balance"),
         ({"rule": "balanced-glr", "settlement": "paper"}, "settlement"),
-        ({"balance": "inf", "settlement": "paper"}, "settlement"),
+        ({"rule": "balanced-etc", "balance": "inf", "settlement": "paper"}, "settlement"),
+        ({"rule": "balanced-etc", "settlement": "paper", "fee": 0.1}, "fee"),
+        ({"settlement": "none", "fee": 0.1}, "fee"),
     ],
 )
 def test_configurations_that_do_not_fit_together(server: Server, config: dict[str, Any], field: str) -> None:

@@ -80,6 +80,8 @@ def fits(value: Any, kind: dict[str, Any], schema: dict[str, Any]) -> bool:
     kind = resolved(kind, schema)
     if "oneOf" in kind:
         return any(fits(value, one, schema) for one in kind["oneOf"])
+    if not kind:  # anything
+        return True
     if not isinstance(value, TYPES[kind["type"]]) or (isinstance(value, bool) and kind["type"] != "boolean"):
         return False
     if isinstance(value, list):
