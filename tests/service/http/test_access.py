@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def status(bearer: str, kind: str) -> int:
-    """What a bearer gets for a kind of call that she may not make."""
+    """Return the status of a call that this bearer may not make."""
     if bearer in ("none", "garbage"):
         return 401
     if kind == JOINING:

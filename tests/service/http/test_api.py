@@ -165,11 +165,11 @@ def test_asking_again(url: str) -> None:
     host = Host(url)
     ann, bob = host.join("a", "b"), host.join()
     claim = ann.ask(request="r1")
-    assert claim == ann.ask(request="r1") == ann.ask() == ann.ask(request="r2")  # her open claim
+    assert claim == ann.ask(request="r1") == ann.ask() == ann.ask(request="r2")  # the open claim
     assert (claim["share"], claim["version"]) == (True, 0)
     ann.tell(claim["pull"], 0.5)
     assert ann.ask(request="r1") == claim
-    commit = bob.ask(request="r1")  # another agent's requests are her own
+    commit = bob.ask(request="r1")  # request ids belong to one agent
     assert commit == bob.ask(request="r1")
     assert commit["share"] is False
     assert bob.ask(request="r2")["pull"] != commit["pull"]
@@ -324,16 +324,16 @@ def test_reporting_commit_pulls(url: str) -> None:
     bob.ok("POST", "/commits", {"request": "r2", "runs": [run("a", version, 2), run("a", version, 1)]})
     assert [(row["explore"], row["commit"]) for row in host.ok("GET", "/agents")] == [(version, 0), (0, 10), (0, 0)]
     assert len(host.events("commit")) == 2
-    # What the board cannot have told her:
+    # What the board cannot have told the agent:
     for runs, field in (
         ([run("b", version)], "runs[0].arm"),
         ([run("a", version + 1)], "runs[0].version"),
         ([run("a", version), run("a", version - 1)], "runs[1].version"),
-        ([run("a", version - 1)], "runs[0].version"),  # below what she reported before
+        ([run("a", version - 1)], "runs[0].version"),  # below an earlier report
         ([run("a", version, 91)], "runs"),
     ):
         assert bob.refused(409, "POST", "/commits", {"request": "bad", "runs": runs})["field"] == field
-    # Whether an arm she shares was open: at version 1 one was, whichever led.
+    # Whether an arm that the agent shares was open: at version 1 one was, whichever led.
     for arm in "ab":
         assert "runs[0]" in ann.refused(409, "POST", "/commits", {"request": "bad", "runs": [run(arm, 1)]})["field"]
     assert len(host.events("commit")) == 2
@@ -475,15 +475,15 @@ def stream(speaker: Speaker) -> Iterator[Iterator[dict[str, Any]]]:
 def test_events(url: str) -> None:
     host = Host(url)
     ann = host.join("a", "b")
-    with stream(host) as boards, stream(ann) as hers:
-        assert next(boards) == next(hers) == host.board()
+    with stream(host) as boards, stream(ann) as anns:
+        assert next(boards) == next(anns) == host.board()
         for _ in range(5):
             ann.work()
         board = host.board()
-        for seen in (boards, hers):
+        for seen in (boards, anns):
             assert next(view for view in seen if view["version"] == 5) == board
         host.ok("POST", "/close")
-        for seen in (boards, hers):
+        for seen in (boards, anns):
             assert next(view for view in seen if view["closed"]) == host.board()
 
 

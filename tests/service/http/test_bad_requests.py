@@ -396,7 +396,7 @@ def test_methods(ann: Member, method: str) -> None:
     [
         b"Zq9\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # somebody speaks TLS
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS
         b"POST /v1/collaborations HTTP/1.1\r\nHost: x\r\nContent-Length: Zq9\r\n\r\n",
         b"POST /v1/collaborations HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
         b"POST /v1/collaborations HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZq9\r\n",

@@ -74,7 +74,7 @@ def other_page(chromium: Browser, page_errors: list[str]) -> Callable[..., Page]
 
 @pytest.fixture(autouse=True)
 def no_dialogs(request: pytest.FixtureRequest) -> None:
-    """Count a dialog as an error: nothing of ours opens one, so that it would be somebody's script."""
+    """Count a dialog as an error: nothing of ours opens one, so it would come from injected script."""
     if "page" in request.fixturenames:
         errors = request.getfixturevalue("page_errors")
         page: Page = request.getfixturevalue("page")
@@ -390,10 +390,10 @@ def test_a_form_from_elsewhere_is_refused(
 
 def test_logging_in_needs_the_form_of_this_browser(server: Server) -> None:
     with httpx.Client(base_url=server.url) as one, httpx.Client(base_url=server.url) as other:
-        mine, hers = login_of(one.get("/").text), login_of(other.get("/").text)
-        assert mine != hers
+        mine, theirs = login_of(one.get("/").text), login_of(other.get("/").text)
+        assert mine != theirs
         assert mine == login_of(one.get("/").text)  # a second tab leaves the first as good as it was
-        for given in ({}, {"login": ""}, {"login": hers}, {"login": "é"}):
+        for given in ({}, {"login": ""}, {"login": theirs}, {"login": "é"}):
             answer = one.post("/login", data={"token": TOKEN, **given})
             assert answer.status_code == 403
             assert "Log in here." in answer.text
@@ -453,7 +453,7 @@ def test_a_member_sees_no_rows_of_others(server: Server, page: Page, api: httpx.
     log_in(page, server, morel)
     expect(page.locator("#net")).to_contain_text("you would")
     text = streamed[0]
-    assert "Lucie joined" in text  # as in her ledger
+    assert "Lucie joined" in text  # as in the member's ledger
     assert "committed" not in text
     events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
     board, money = next(e for e in events if "board" in e), next(e for e in events if "rows" in e)
@@ -753,6 +753,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 
 def no_sideways_scrolling(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    inside = "[...document.querySelectorAll('.scroll, .feed')].filter(box => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{inside}.length") == 0
 
 
 def test_a_phone_needs_no_scrolling_sideways(
