@@ -100,7 +100,7 @@ def load(port, agents, seconds):
 
 
 def best_of(port, agents, times=3, seconds=3):
-    """Return the best rate of empty POSTs, and of asks and tells; measured in turn, so that both see the same noise."""
+    """Return the best of empty POSTs, and of asks and tells: measured in turn, so that both see the same noise."""
     nothing = [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS
     found = [(load(port, nothing, seconds), load(port, agents, seconds)) for _ in range(times)]
     return max((one for one, _ in found), key=_rate), max((other for _, other in found), key=_rate)

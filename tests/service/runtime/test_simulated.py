@@ -5,6 +5,9 @@ of the reference simulator.
 """
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from tests.support.api import Host, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
 from tests.support.simulation import CutOff, Machine
 
+import partage
 from partage.arms import bernoulli, reward_table
 from partage.board import Board, Pull, Record
 from partage.engine import rewards as tape
@@ -236,6 +240,21 @@ def test_faults(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_faults_of_many_seeds(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
     assert played(seed, kind, tmp_path / "partage.db")
+
+
+@pytest.mark.extra
+def test_a_seed_plays_the_same_in_every_process(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys; from tests.service.runtime.test_simulated import Remote, played; "
+        "sys.stdout.buffer.write(played(5, Remote, pathlib.Path(sys.argv[1])))"
+    )
+    folders = [str(Path(partage.__file__).parents[1]), str(Path(__file__).parents[3])]
+    ledgers = set()
+    for order in ("1", "2"):  # of sets of texts, which differs between processes
+        env = {**os.environ, "PYTHONHASHSEED": order, "PYTHONPATH": os.pathsep.join(folders)}
+        command = [sys.executable, "-c", program, str(tmp_path / f"{order}.db")]
+        ledgers.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert len(ledgers) == 1
 
 
 def test_a_failure_names_its_seed() -> None:
