@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import httpx
 import msgspec
-from partage.service.runtime.system import System
 
 from partage.client import Agent, AsyncAgent, Operator
 from partage.client.effects import Wait
@@ -16,6 +15,7 @@ from partage.ledger.state import State
 from partage.ledger.views import board_view
 from partage.service.http.app import create_app
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.system import System
 from partage.service.store import open_store
 
 T = TypeVar("T")
