@@ -22,7 +22,7 @@ def commands(group, words=()):
             yield (*words, name)
 
 
-@pytest.mark.parametrize("words", commands(get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("words", list(commands(get_command(app))), ids=" ".join)
 def test_every_help_has_an_example(words):
     printed = partage(*words, "--help")
     assert printed.code == 0
