@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from partage.simulate.play import play
     from partage.simulate.result import Estimate, Result
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "KLETC",
