@@ -2,22 +2,28 @@
 # Needs Python 3.11 or newer and make. Uses uv for the installs where uv is on the path.
 
 PYTHON ?= python3
-PYTEST_FLAGS ?= -n 2
+# worksteal keeps the tests of a file together, so its servers and compiled code are shared, and balances at the end.
+PYTEST_FLAGS ?= -n 2 --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test paper demo serve check format bench build requirements clean
+.PHONY: help install test test-extra paper demo serve check format bench build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.research $(VENV)/.server ## set up .venv for simulation and for the server, with .venv/bin/partage
 
-test: $(VENV)/.dev ## run every test and doctest (PYTEST_FLAGS="-k settle" for some)
+test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for some)
+	$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
+	$(BIN)/python -m tests.support.warm_up
+	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
 
 paper: $(VENV)/.research ## run every experiment of the paper and write results/report.html
 	$(BIN)/partage reproduce
