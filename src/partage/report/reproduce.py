@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from partage.checks import count
 from partage.errors import FileError
 from partage.report.claims import Judged, judge
 from partage.report.draw import write_figures
 from partage.report.page import Drawn, Facts, page
 from partage.report.tables import write_tables
-from partage.sharing import count
 from partage.simulate.parallel import workers
 from partage.studies import Played, find, play_studies
 from partage.studies.cache import Store
