@@ -2,9 +2,9 @@
 
     python -m tests.golden.record "why the values change"
 
-computes everything again, writes `golden.json`, and appends every value that changed to `changes.csv`, with the reason.
-`tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by value. `release-0.1/` holds what
-release 0.1 left behind: see `tests/golden/live.py`.
+computes everything again, writes `golden.json`, and appends every value that changed to `changes.csv`, with the
+reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by value. `release-0.1/`
+holds what release 0.1 left behind: see `tests/golden/live.py`.
 """
 
 import csv
