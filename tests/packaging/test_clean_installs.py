@@ -1,7 +1,7 @@
 """The wheel works in clean environments: alone, and with each extra, on every Python that the classifiers name.
 
 Each extra is installed on top of an environment that holds a part of it, which gives the same packages as an empty
-one: research needs all of the base install, dask all of research, and postgres all of server.
+one: research needs all of the base install, dask all of research, and postgres all of server. Ray comes with `all`.
 """
 
 import json
@@ -23,6 +23,12 @@ VERSIONS = [name for classifier in CLASSIFIERS if "." in (name := classifier.rpa
 LEDGER = ROOT / "tests" / "golden" / "release-0.1" / "glr-expected.ndjson"
 BASE_LIMIT = 40 * 10**6  # bytes
 SIMULATE = ("simulate", "--means", "0.9,0.5", "--agents", "4", "--horizon", "1000", "--runs", "2", "--json")
+REPRODUCE = ("reproduce", "balanced", "--runs", "2", "--out", "results")
+PLAY = """
+import sys, partage
+game = partage.Game(partage.bernoulli([0.9, 0.5]), partage.Sharing.round_robin(4, 2), horizon=1000)
+print(partage.play(game, partage.BalancedETC(), runs=4, seed=1, on=sys.argv[1]).frame().rows())
+"""
 
 
 class Environment:
@@ -50,9 +56,9 @@ class Environment:
         done = self._run(self.python, "-m", "partage.cli", *arguments, code=code)
         return done.stderr if code else done.stdout
 
-    def call(self, program: str) -> str:
+    def call(self, program: str, *arguments: str) -> str:
         """Run a Python program and return what it printed."""
-        return self._run(self.python, "-c", program).stdout
+        return self._run(self.python, "-c", program, *arguments).stdout
 
     def size(self) -> int:
         """Return the bytes of all that is installed, except for pip and setuptools, which venv brings."""
@@ -107,14 +113,19 @@ def test_base_research_and_clusters(environment: Environment, archives: Archives
         assert f"pip install 'partage[{extra}]'" in " ".join(sentence.split())
 
     environment.install(archives.wheel, "research")
-    figures = json.loads(environment.partage(*SIMULATE))
-    assert figures["runs"] == 2
-    environment.partage("reproduce", "balanced", "--runs", "2", "--out", "results")
+    assert json.loads(environment.partage(*SIMULATE))["runs"] == 2
+    environment.partage(*REPRODUCE)
     assert "<svg" in (environment.folder / "results" / "report.html").read_text()
-    assert "pip install 'partage[dask]'" in environment.partage(*SIMULATE, "--backend", "dask", code=2)
+    figures = environment.call(PLAY, "threads")
+    for place in ("dask", "ray"):
+        sentence = environment.partage(*REPRODUCE, "--on", place, code=2)
+        assert f"pip install 'partage[{place}]'" in " ".join(sentence.split())
 
     environment.install(archives.wheel, "dask")
-    assert _without_time(environment.partage(*SIMULATE, "--backend", "dask")) == _without_time(json.dumps(figures))
+    assert environment.call(PLAY, "dask") == figures
+
+    environment.install(archives.wheel, "all")
+    assert environment.call(PLAY, "ray") == figures
 
 
 def test_server_and_postgres(environment: Environment, archives: Archives, tmp_path: Path, postgres_url: str) -> None:
@@ -138,7 +149,3 @@ def _play(environment: Environment, database_url: str) -> None:
             assert [(row["agent"], row["explore"]) for row in closed["rows"]] == [(member.agent, 1)]
         finally:
             hang_up(server.url)
-
-
-def _without_time(answer: str) -> dict[str, object]:
-    return {name: value for name, value in json.loads(answer).items() if name != "seconds"}
