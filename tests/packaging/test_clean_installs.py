@@ -6,8 +6,10 @@ one: research needs all of the base install, dask all of research, and postgres 
 
 import json
 import os
+import shutil
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,12 +89,13 @@ def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=VERSIONS)
-def environment(request: pytest.FixtureRequest, tmp_path: Path, constraints: Path) -> Environment:
+def environment(request: pytest.FixtureRequest, tmp_path: Path, constraints: Path) -> Iterator[Environment]:
     """An empty environment; the test runs once with each Python."""
     python = find_python(request.param)
     if python is None:
         pytest.skip(f"Python {request.param} is not installed.")
-    return Environment(tmp_path, python, constraints)
+    yield Environment(tmp_path, python, constraints)
+    shutil.rmtree(tmp_path)  # a gigabyte, which pytest would keep
 
 
 def test_base_research_and_clusters(environment: Environment, archives: Archives) -> None:
