@@ -8,6 +8,10 @@ PYTEST_FLAGS ?= -n 2 --dist worksteal
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Some containers forbid Python to keep bytecode. Then each of the many processes that tests start would compile all that
+# it imports. git ignores the files.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install test test-extra paper demo serve check format bench build requirements clean
@@ -55,12 +59,12 @@ build: $(VENV)/.base ## build the wheel and the sdist into dist/
 # The file .venv/.LEVEL says that requirements/LEVEL.txt, which is pinned and hashed, is installed.
 
 # What a level imports when it runs. Compiling the bytecode of every installed file would take longer than the rest of
-# the install. Importing these modules once compiles only what is used, so that later starts need not.
+# the install. Importing these modules once compiles what is used, so that later starts need not, even where bytecode
+# cannot be written.
 IMPORTS.base := partage.cli partage.client partage.ledger.verify
 IMPORTS.research := jinja2 joblib matplotlib.pyplot numba polars partage.report.reproduce
 IMPORTS.server := partage.service.serve partage.service.http.app
-compile-bytecode = env -u PYTHONDONTWRITEBYTECODE \
-    $(BIN)/python -c 'import importlib, sys; list(map(importlib.import_module, sys.argv[1:]))' $(1)
+compile-bytecode = $(BIN)/python -c 'import importlib, sys; list(map(importlib.import_module, sys.argv[1:]))' $(1)
 
 # $(1): what to install, as flags of pip
 pip-install = if command -v uv >/dev/null 2>&1; then \
