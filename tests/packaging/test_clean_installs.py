@@ -103,7 +103,9 @@ def test_base_research_and_clusters(environment: Environment, archives: Archives
     assert environment.size() < BASE_LIMIT
     assert environment.partage("--version") == f"partage {archives.version}\n"
     assert "verify" in environment.partage("--help")
-    assert "holds" in environment.partage("verify", str(LEDGER))
+    verdict = environment.partage("verify", str(LEDGER))
+    assert "656 lines" in verdict
+    assert "The ceilings of all agents" in verdict.partition("Taken on trust:")[2]
     assert environment.call("import partage.client; print(partage.client.Agent.__name__)") == "Agent\n"
     for command, extra in (
         (SIMULATE, "research"),
@@ -146,8 +148,8 @@ def _play(environment: Environment, database_url: str) -> None:
     with Server(database_url, python=environment.python, env={"PYTHONPATH": ""}) as server:
         operator = Host(server.url, server.operator_token)
         try:
-            member = operator.join("a", name="Ann")
-            assert member.work()["arm"] == "a"
+            member = operator.join("a", "b", name="Ann")
+            assert member.work()["share"]
             closed = operator.ok("POST", "/close")
             assert [(row["agent"], row["explore"]) for row in closed["rows"]] == [(member.agent, 1)]
         finally:
