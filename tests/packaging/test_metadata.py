@@ -83,9 +83,3 @@ def test_pins_have_hashes_and_no_addresses(level: str) -> None:
     assert [line for line in requirements if "--hash=sha256:" not in line] == []
     assert "://" not in text
     assert "--index" not in text
-
-
-def test_every_dependency_has_its_reason() -> None:
-    table = [line for line in (ROOT / "docs" / "dependencies.md").read_text().splitlines() if line.startswith("|")]
-    reasons = {cell.strip(" `").partition("[")[0] for line in table for cell in re.split("[|,]", line)}
-    assert packages([*PROJECT["dependencies"], "partage[all,dev]"]) - reasons == set()
