@@ -82,7 +82,11 @@ def test_ctrl_c_ends_the_demo_and_its_controller(how):
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [("--pace=0", "The pace must be"), ("--minutes=0", "the minutes above 0"), ("--rule=luck", "The rule must be one of")],
+    [
+        ("--pace=0", "The pace must be"),
+        ("--minutes=0", "the minutes above 0"),
+        ("--rule=luck", "The rule must be one of"),
+    ],
 )
 def test_what_the_demo_cannot_do(option, words):
     assert words in sentence(partage("demo", "--fast", option))
