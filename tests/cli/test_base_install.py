@@ -24,7 +24,7 @@ main()
 """
 EXTRAS = {
     "numpy", "numba", "llvmlite", "scipy", "polars", "joblib", "matplotlib", "jinja2", "litestar", "uvicorn",
-    "sqlalchemy", "prometheus_client", "psycopg", "dask", "distributed", "ray", "click", "yaml", "anyio._never",
+    "sqlalchemy", "prometheus_client", "psycopg", "dask", "distributed", "ray", "click", "yaml",
 }  # fmt: skip
 
 
