@@ -19,8 +19,7 @@ from partage.ledger.verify import tolerance, verify
 from partage.rules import balanced_glr, kl_etc
 
 PAYS = {0: 1.0, 1: 0.6, 2: 0.0}
-NEAR = 1e-10  # how far from the threshold the evidence lies
-OFF = 3e-10  # by how much the evidence of another machine may differ, in each of its parts
+NEAR = 5e-11  # how far from the threshold the evidence lies
 
 
 def play(rule: str) -> Table:
@@ -60,13 +59,13 @@ def wobbling(function: Callable[..., float], most: float, seed: int) -> Callable
     return other
 
 
-def another_machine(most: float, seed: int) -> Change:
-    """All evidence, as a machine computes it that rounds differently."""
+def another_machine(seed: int) -> Change:
+    """Evidence as a machine computes it that rounds differently: less than 1e-9 in all from ours."""
 
     def change(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(balanced_glr, "_apart", wobbling(balanced_glr._apart, most, seed))
-        patch.setattr(balanced_glr, "_loss", wobbling(balanced_glr._loss, most, seed))
-        patch.setattr(boards, "radius", wobbling(boards.radius, most, seed))
+        patch.setattr(balanced_glr, "_apart", wobbling(balanced_glr._apart, 5e-10, seed))
+        patch.setattr(balanced_glr, "_loss", wobbling(balanced_glr._loss, 2e-10, seed))
+        patch.setattr(boards, "radius", wobbling(boards.radius, 4.5e-10, seed))
 
     return change
 
@@ -208,15 +207,15 @@ def test_another_machines_evidence_on_a_threshold(case: str, offset: float, seed
     rule, threshold = CASES[case]
     with patched(threshold(rule)(offset)):
         table = play(rule)
-        with patched(another_machine(OFF, seed)):
+        with patched(another_machine(seed)):
             assert verify(table.lines()).problem is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(create=configurations(("none",)), happens=sequences(), seed=st.integers(0, 2**32))
 def test_another_machines_evidence_anywhere(create: Create, happens: list[Step], seed: int) -> None:
     table = played(create, happens)
-    with patched(another_machine(OFF, seed)):
+    with patched(another_machine(seed)):
         found = verify(table.lines())
     assert found.problem is None
     assert found.board is not None
