@@ -68,11 +68,15 @@ class Speaker:
         assert answer.is_success, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.headers.get("content-type") == "application/json" else None
 
-    def refused(self, status: int, method: str, path: str = "", body: Any = None, **given: Any) -> dict[str, Any]:
-        """Make a call that must be refused with this status; return the refusal."""
+    def refused(
+        self, status: int, method: str, path: str = "", body: Any = None, code: str | None = None, **given: Any
+    ) -> dict[str, Any]:
+        """Make a call that must be refused with this status (and code); return the refusal."""
         answer = self.call(method, path, body, **given)
         assert answer.status_code == status, (method, path, answer.status_code, answer.text)
-        return sentence_of(answer)
+        refusal = sentence_of(answer)
+        assert code in (None, refusal["code"]), refusal
+        return refusal
 
     def board(self) -> dict[str, Any]:
         """Read the board."""

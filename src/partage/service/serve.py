@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import uvicorn
-from litestar import Litestar
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
@@ -144,14 +143,13 @@ def _address(host: str, bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def application() -> Litestar:
+def application() -> Any:
     """Return the application of one process, as configured by the environment that `serve` sets."""
     logging.config.dictConfig(logging_config(environment.log_level()))
     threading.Thread(target=_warm, daemon=True).start()
     controller = Controller(open_store(environment.database()), environment.operator_token())
-    app = create_app(controller, Metrics(together=METRICS_FOLDER in os.environ))
-    app.on_startup.append(lambda: _end_streams_at_once(controller))
-    return app
+    metrics = Metrics(together=METRICS_FOLDER in os.environ)
+    return create_app(controller, metrics, on_startup=lambda: _end_streams_at_once(controller))
 
 
 def _end_streams_at_once(controller: Controller) -> None:

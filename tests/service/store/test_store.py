@@ -462,7 +462,7 @@ def test_the_file_is_its_owners_alone(tmp_path):
 
 def test_a_newer_schema_is_refused(store, database_url):
     store.set_meta("schema", "99")
-    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this Partage knows up to 1"):
+    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this one knows up to 1"):
         reopened(store, database_url)
 
 
@@ -519,11 +519,11 @@ def test_tables_of_another_program_are_left_alone(database_url, table):
         ("postgresql://partage:secret@127.0.0.1:1/partage", "partage at 127.0.0.1 does not answer"),
         ("postgresql://partage:secret@/partage?host=/nowhere&wrong=secret", "partage does not answer"),
         ("://", "The database's URL cannot be read"),
-        ("", "The ledger needs a file that stays"),
-        (":memory:", "The ledger needs a file that stays"),
-        ("sqlite://", "The ledger needs a file that stays"),
-        ("sqlite:///:memory:", "The ledger needs a file that stays"),
-        ("sqlite:///file:x?mode=memory&uri=true", "The ledger needs a file that stays"),
+        ("", "The ledger needs a file"),
+        (":memory:", "The ledger needs a file"),
+        ("sqlite://", "The ledger needs a file"),
+        ("sqlite:///:memory:", "The ledger needs a file"),
+        ("sqlite:///file:x?mode=memory&uri=true", "The ledger needs a file"),
         ("/nowhere/secret/partage.db", "partage.db cannot be opened: no such file or directory"),
         ("/", "cannot be opened: is a directory"),
     ],

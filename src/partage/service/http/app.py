@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -73,12 +73,16 @@ def measured(app: ASGIApp) -> ASGIApp:
     return asgi
 
 
-def create_app(controller: Controller, metrics: Metrics | None = None) -> Litestar:
-    """Return the application of a controller."""
+def create_app(
+    controller: Controller, metrics: Metrics | None = None, on_startup: Callable[[], None] | None = None
+) -> Litestar:
+    """Return the application of a controller. `on_startup` is called in the running event loop."""
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         controller.start()
+        if on_startup is not None:
+            on_startup()
         log.info("started", extra={"version": __version__})
         yield
         await controller.stop()

@@ -200,6 +200,7 @@ def create_form(
         "rules": forms.rule_options(),
         "settlements": forms.settlement_options(),
         "parameters": forms.parameters(),
+        "default_settlement": forms.defaults()["settlement"],
     }
 
 

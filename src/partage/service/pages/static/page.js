@@ -63,7 +63,12 @@ function explain(select) {
   }
   if (chosen.dataset.settlements) {
     const fitting = chosen.dataset.settlements.split(" ");
-    for (const option of document.getElementById("settlement").options) option.disabled = !fitting.includes(option.value);
+    const settlement = document.getElementById("settlement");
+    for (const option of settlement.options) option.disabled = !fitting.includes(option.value);
+    if (settlement.selectedOptions[0]?.disabled) {
+      settlement.value = settlement.dataset.default;
+      explain(settlement);
+    }
   }
 }
 
