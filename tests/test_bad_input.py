@@ -14,7 +14,7 @@ import pytest
 import partage
 from partage.cli import app
 from partage.gamefile import read_game
-from partage.rules import rule_by_name
+from partage.rules import make_rule
 
 TWO_ARMS = partage.bernoulli([0.9, 0.5])
 FOUR_AGENTS = partage.Sharing.round_robin(agents=4, arms=2)
@@ -95,8 +95,8 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "balance below 1": (lambda: partage.BalancedETC(balance=0.5), ("balance", "0.5", "at least 1")),
     "balance is nan": (lambda: partage.BalancedETC(balance=math.nan), ("balance", "nan", "at least 1")),
     "balance is a word": (lambda: partage.BalancedETC(balance="much"), ("balance", "'much'", "at least 1")),
-    "unknown rule": (lambda: rule_by_name("three-ucb"), ("'three-ucb'", "two-ucb", "full-sharing")),
-    "balance for 2-UCB": (lambda: rule_by_name("two-ucb", 2.0), ("two-ucb", "2.0", "no balance")),
+    "unknown rule": (lambda: make_rule("three-ucb"), ("'three-ucb'", "two-ucb", "full-sharing")),
+    "balance for 2-UCB": (lambda: make_rule("two-ucb", balance=2.0), ("two-ucb", "2.0", "no balance")),
     "runs below 1": (lambda: partage.play(GAME, ETC, runs=0), ("runs", "0", f"{WHOLE} 1")),
     "half a run": (lambda: partage.play(GAME, ETC, runs=2.5), ("runs", "2.5", f"{WHOLE} 1")),
     "seed below 0": (lambda: partage.play(GAME, ETC, seed=-1), ("seed", "-1", f"{WHOLE} 0")),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from partage.evidence import apart, kl, mixture_loss
+from partage.evidence import apart, free_evidence, kl, log_gamma, mixture_loss
 
 COUNTS = st.one_of(st.integers(1, 60), st.integers(1, 10**6))
 PARTS = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))
@@ -94,3 +94,43 @@ def test_the_best_mean_is_rarely_left_at_any_time():
     left = int((evidence.max(axis=1) >= math.log(1 / chance)).sum())
     assert stats.binomtest(left, 1000, chance, alternative="greater").pvalue > 1e-6
     assert left > 0
+
+
+# --- plain and compiled ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def _records(draw):
+    """A count and a sum of rewards, whole or not."""
+    count = draw(COUNTS)
+    return count, draw(PARTS) * count
+
+
+@given(x=st.one_of(st.floats(1e-3, 30), st.integers(1, 200).map(lambda k: k / 2)))
+def test_log_gamma(x):
+    assert log_gamma(x) == pytest.approx(special.gammaln(x), rel=1e-13, abs=1e-13)
+
+
+@given(x=st.floats(1e-3, 1e6))
+def test_log_gamma_is_the_same_compiled(x):
+    assert log_gamma(x) == log_gamma.compiled(x)
+
+
+@given(p=st.floats(0, 1), q=st.floats(0, 1))
+def test_kl_is_the_same_compiled(p, q):
+    assert kl(p, q) == kl.compiled(p, q)
+
+
+@given(record=_records())
+def test_mixture_loss_is_the_same_compiled(record):
+    assert mixture_loss(*record) == mixture_loss.compiled(*record)
+
+
+@given(record=_records(), other=_records())
+def test_evidence_is_the_same_compiled(record, other):
+    assert apart(*record, *other) == apart.compiled(*record, *other)
+
+
+@given(count=st.integers(0, 10**9))
+def test_free_evidence_is_the_same_compiled(count):
+    assert free_evidence(count) == free_evidence.compiled(count)

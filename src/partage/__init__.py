@@ -26,20 +26,33 @@ if TYPE_CHECKING:
         bernoulli,
     )
     from partage.board import Board, Pull, Record
-    from partage.engine.reference import Rule
     from partage.engine.tally import Tally
     from partage.errors import FileError, InputError, PartageError, SettlementError
     from partage.game import Game
-    from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
+    from partage.rules import (
+        IMED,
+        KLETC,
+        KLUCB,
+        BalancedETC,
+        BalancedGLR,
+        FullSharing,
+        NoProtocol,
+        Thompson,
+        TwoUCB,
+        UnbalancedETC,
+    )
+    from partage.rules.rule import Rule
     from partage.sharing import Sharing
     from partage.simulate.chunk import play_run
     from partage.simulate.play import play
     from partage.simulate.result import Estimate, Result
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "IMED",
     "KLETC",
+    "KLUCB",
     "BalancedETC",
     "BalancedGLR",
     "Bernoulli",
@@ -63,8 +76,10 @@ __all__ = [
     "SettlementError",
     "Sharing",
     "Tally",
+    "Thompson",
     "TruncatedNormal",
     "TwoUCB",
+    "UnbalancedETC",
     "Uniform",
     "bernoulli",
     "play",
@@ -86,14 +101,25 @@ _ROOMS = {
         "bernoulli",
     ),
     "board": ("Board", "Pull", "Record"),
-    "engine.reference": ("Rule",),
+    "rules.rule": ("Rule",),
     "engine.tally": ("Tally",),
     "errors": ("FileError", "InputError", "PartageError", "SettlementError"),
     "simulate.chunk": ("play_run",),
     "simulate.play": ("play",),
     "simulate.result": ("Estimate", "Result"),
     "game": ("Game",),
-    "rules": ("KLETC", "BalancedETC", "BalancedGLR", "FullSharing", "NoProtocol", "TwoUCB"),
+    "rules": (
+        "IMED",
+        "KLETC",
+        "KLUCB",
+        "BalancedETC",
+        "BalancedGLR",
+        "FullSharing",
+        "NoProtocol",
+        "Thompson",
+        "TwoUCB",
+        "UnbalancedETC",
+    ),
     "sharing": ("Sharing",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -1,13 +1,14 @@
 """The board: the public state of a game, and nothing else."""
 
+import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Pull(NamedTuple):
-    """One step of one agent: the arm she pulls, and whether she broadcasts the reward (an explore pull)."""
+    """One step of one agent: the arm it pulls, and whether it broadcasts the reward (an explore pull)."""
 
     arm: int
     share: bool
@@ -15,7 +16,7 @@ class Pull(NamedTuple):
 
 @dataclass
 class Record:
-    """How often each arm was seen and the sum of the rewards seen; and which arm was seen last, if `add` noted it."""
+    """How often each arm was seen, the sum of its rewards, and which arm `add` saw last."""
 
     counts: list[int]
     sums: list[float]
@@ -23,7 +24,7 @@ class Record:
 
     @classmethod
     def empty(cls, arms: int) -> "Record":
-        """Nothing seen yet."""
+        """Return the record of nothing seen yet."""
         return cls([0] * arms, [0.0] * arms)
 
     def add(self, arm: int, reward: float) -> None:
@@ -32,15 +33,19 @@ class Record:
         self.sums[arm] += reward
         self.latest = arm
 
+    def copy(self) -> "Record":
+        """Return a record that shares nothing with this one."""
+        return Record(list(self.counts), list(self.sums), self.latest)
+
 
 def radius(horizon: int, count: float) -> float:
-    """Half the width of an arm's interval (the paper's rad): sqrt(2 log T / N_i), infinite for N_i = 0."""
+    """Return half the width of an arm's interval (the paper's rad): sqrt(2 log T / N_i), infinite for N_i = 0."""
     return math.sqrt(2 * math.log(horizon) / count) if count else math.inf
 
 
 @dataclass
 class Board:
-    """What every agent sees: how often each arm was broadcast and the mean of those rewards.
+    """What every agent sees: how often each arm was broadcast, and the mean of those rewards.
 
     Attributes
     ----------
@@ -48,17 +53,24 @@ class Board:
         Pulls per agent (the paper's T).
     tie_order
         The arms in the order in which ties are broken, drawn once per run and public.
+    public
+        Whether somebody shares the arm, or once did. The rule leaves other arms alone.
+    shared
+        Whether somebody shares the arm now. In live play a public arm may lose its last sharer: it keeps its record,
+        and cannot be explored until it is shared again.
+    claims
+        Explore pulls of each arm that were handed out and not yet reported; always 0 where reports are instant.
     record
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
-    public
-        Whether somebody shares the arm, or did. Other arms are none of the board's business.
-    shared
-        Whether somebody shares the arm now. In live play a public arm may have lost its last sharer: it keeps its
-        record, and cannot be explored until it is shared again.
-    claims
-        Explore pulls of each arm that were handed out and not yet told; always 0 where reports are instant.
+    by_member
+        The same for each member that broadcast: who broadcast what.
     active
-        Whether the arm is still in play (the paper's A(t)). A rule's `revise` takes arms out.
+        Whether the arm is still in play (the paper's A(t)). A rule's `revise` eliminates arms.
+    state
+        Public state of the rule's own, which `revise` keeps up to date. It must be plain JSON data; None if the rule
+        has none.
+    rank
+        The position of each arm in the tie order.
     """
 
     horizon: int
@@ -67,7 +79,9 @@ class Board:
     shared: list[bool] = field(init=False)
     claims: list[int] = field(init=False)
     record: Record = field(init=False)
+    by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
+    state: Any = field(init=False, default=None)
     rank: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +93,22 @@ class Board:
         self.rank = [0] * arms
         for rank, arm in enumerate(self.tie_order):
             self.rank[arm] = rank
+
+    def copy(self) -> "Board":
+        """Return a board that shares nothing with this one."""
+        other = Board(self.horizon, self.tie_order, list(self.public))
+        other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
+        other.record = self.record.copy()
+        other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+        other.state = copy.deepcopy(self.state)
+        return other
+
+    def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
+        """Note one reward that a member broadcast. The rule's `revise` comes after it."""
+        self.record.add(arm, reward)
+        if member not in self.by_member:
+            self.by_member[member] = Record.empty(self.arms)
+        self.by_member[member].add(arm, reward)
 
     @property
     def arms(self) -> int:
@@ -99,7 +129,7 @@ class Board:
         return [arm for arm in range(self.arms) if self.active[arm] and self.shared[arm]]
 
     def handed(self, arm: int) -> int:
-        """Return how often the arm was broadcast or is about to be: N_i and the claims on it."""
+        """Return how often the arm was broadcast or is about to be: N_i plus the claims on it."""
         return self.record.counts[arm] + self.claims[arm]
 
     def mean(self, arm: int) -> float:

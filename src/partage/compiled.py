@@ -1,7 +1,13 @@
-"""How Partage compiles: numba without the interpreter's lock, kept on disk under a digest of the sources.
+"""Compilation: kernels that numba compiles, and plain functions that kernels and plain Python share.
 
-numba keeps compiled code as long as the file of the function itself is unchanged, whatever happened to functions and
-constants that it takes from other files. So each state of the rooms with compiled code has a folder of its own.
+- `@compiled` makes a kernel. It needs numba, so only rooms of the `research` and `server` extras use it.
+- `@shared` marks a plain function that kernels call too. Plain Python calls it as it is; a kernel calls its compiled
+  twin. Importing a shared function does not import numba. Both give the same bits, provided that the function sticks
+  to arithmetic, comparisons, `math.sqrt`, `math.log` and `math.exp`: other functions of `math`, and powers, have
+  another implementation in numba.
+
+numba keeps compiled code on disk until the file of the function itself changes, and does not notice changes in the
+functions it calls. So compiled code is kept in a folder named after a digest of all sources it may come from.
 """
 
 import hashlib
@@ -10,56 +16,96 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache, cached_property, partial, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from numba import config, njit
+R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "settle", "simulate", "theory")
+_MODULES = ("arms.py", "evidence.py")
 _KEPT = 7 * 24 * 3600  # seconds
 
 
-def _digest() -> str:
+class Shared(partial[R], Generic[R]):  # a partial is called without a Python frame in between
+    """A plain function that kernels may call. `compiled` is its compiled twin."""
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The function as numba compiles it."""
+        return compiled(self.func)
+
+
+def shared(function: Callable[..., R]) -> Shared[R]:
+    """Let kernels call a plain function."""
+    made = Shared(function)
+    update_wrapper(made, function)
+    return made
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function with numba. It releases the interpreter's lock, so threads run side by side."""
+    from numba import config, njit
+
+    _teach_numba()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder())
+    try:
+        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def _teach_numba() -> None:
+    """Tell numba that a shared function inside a kernel stands for its compiled twin."""
+    from numba import types
+    from numba.extending import typeof_impl
+
+    @typeof_impl.register(Shared)  # type: ignore[untyped-decorator]
+    def _twin(value: Shared[Any], _context: object) -> Any:
+        return types.Dispatcher(value.compiled)
+
+
+@cache
+def sources() -> str:
     """Return a digest of every source file that compiled code may come from."""
     digest = hashlib.sha256()
     rooms = [source for room in _ROOMS for source in (_PACKAGE / room).glob("*.py")]
-    for source in sorted([_PACKAGE / "arms.py", _PACKAGE / "evidence.py", *rooms]):
+    for source in sorted([*(_PACKAGE / module for module in _MODULES), *rooms]):
         digest.update(str(source.relative_to(_PACKAGE)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _folder() -> Path:
-    """Return where compiled code is kept: beside the sources, or in the user's cache where that cannot be written."""
+@cache
+def folder() -> Path:
+    """Return where compiled code is kept: beside the sources, or in the user's cache if that is not writable."""
     for home in (
         _PACKAGE / "__pycache__",
         Path.home() / ".cache" / "partage",
         Path(tempfile.gettempdir()) / "partage",
     ):
-        folder = home / f"compiled-{SOURCES}"
+        found = home / f"compiled-{sources()}"
         try:
-            if not folder.exists():
-                for old in home.glob("compiled-*"):
-                    if time.time() - old.stat().st_mtime > _KEPT:  # others may be in use, by another state
-                        shutil.rmtree(old, ignore_errors=True)
-                folder.mkdir(parents=True, exist_ok=True)
+            if not found.exists():
+                _remove_old(home)
+                found.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
-            return folder
+        if os.access(found, os.W_OK):
+            return found
     return Path(tempfile.mkdtemp(prefix="partage-"))
 
 
-SOURCES = _digest()
-FOLDER = _folder()
+def _remove_old(home: Path) -> None:
+    """Remove compiled code of other versions of the sources, unless it may be in use."""
+    for old in home.glob("compiled-*"):
+        if time.time() - old.stat().st_mtime > _KEPT:
+            shutil.rmtree(old, ignore_errors=True)
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function with numba; it releases the interpreter's lock, so threads run side by side."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(FOLDER)
-    try:
-        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-    finally:
-        config.CACHE_DIR = before
+def is_cold() -> bool:
+    """Whether nothing is compiled yet, so that the next kernel takes seconds to start."""
+    return next(folder().rglob("*.nbi"), None) is None

@@ -3,8 +3,10 @@
     PartageError
     ├── InputError              what was given is not allowed; the sentence says what is
     │   ├── FileError           a file is missing, malformed or cannot be written
+    │   ├── MissingExtra        an optional part of Partage is not installed
+    │   ├── RuleError           a rule of one's own breaks the game (`partage.testing.check_rule`)
     │   └── SettlementError     a settlement was asked for where it is not defined
-    ├── Refused                 the live controller said no (service/refusal.py)
+    ├── Refused                 the live controller said no (ledger/refusals.py)
     │   ├── Closed              the collaboration is closed (client/errors.py, as the next two)
     │   └── HorizonReached      the agent has no pull left
     ├── Unreachable             the live controller gave no answer
@@ -29,3 +31,14 @@ class FileError(InputError):
 
 class SettlementError(InputError):
     """A settlement was asked for where it is not defined."""
+
+
+class MissingExtra(InputError):
+    """An optional part of Partage is not installed; the sentence says which, and how to install it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra {extra}; install it with: pip install 'partage[{extra}]'.")
+
+
+class RuleError(InputError):
+    """A rule of one's own does something that the game does not allow."""

@@ -1,19 +1,24 @@
-"""Evidence: what a record of rewards in [0, 1] says about means, at all times at once.
+"""Evidence: what a record of rewards in [0, 1] says about means, valid at all times at once.
 
-For an arm of mean mu the product of (theta / mu)^X ((1 - theta) / (1 - mu))^(1 - X) over its rewards X is a
+For an arm of mean mu, the product of (theta / mu)^X ((1 - theta) / (1 - mu))^(1 - X) over its rewards X is a
 non-negative supermartingale for every theta: each factor is convex in X, and its expectation is 1 if X is 0 or 1.
-Mixing theta over Beta(1/2, 1/2) keeps that, as does the product over arms, under any choice of whom to pull next.
-The mixture lacks `mixture_loss` to the highest likelihood, at most 0.5 log n + log 2.
+Mixing theta over Beta(1/2, 1/2) keeps that property, and so does the product over arms, whichever arm is pulled next.
+The mixture falls short of the highest likelihood by `mixture_loss`, at most 0.5 log n + log 2.
+
+These functions are shared: plain Python and kernels compute the same bits (see `partage.compiled`).
 """
 
 import math
 
-from partage.compiled import compiled
+from partage.compiled import shared
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_SHIFTED = 15.0  # from here on, Stirling's series is exact to the last digit
 
 
-@compiled
-def kl(p, q):
-    """The Bernoulli divergence from p to q, with 0 log 0 = 0."""
+@shared
+def kl(p: float, q: float) -> float:
+    """Return the Bernoulli divergence from p to q, with 0 log 0 = 0."""
     total = 0.0
     if p > 0.0:
         total += p * math.log(p / q) if q > 0.0 else math.inf
@@ -22,17 +27,30 @@ def kl(p, q):
     return max(0.0, total)
 
 
-@compiled
-def _half(x):
-    """Return log Gamma(x + 1/2) less (x log x - x + log(2 pi) / 2): from -log(2) / 2 at 0 up to 0."""
+@shared
+def log_gamma(x: float) -> float:
+    """Return log Gamma(x) for x > 0, by Stirling's series above 15 and by Gamma(x + 1) = x Gamma(x) below."""
+    product = 1.0
+    while x < _SHIFTED:
+        product *= x
+        x += 1.0
+    z = 1.0 / x
+    y = z * z
+    series = z * (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0))))
+    return (x - 0.5) * math.log(x) - x + _HALF_LOG_TWO_PI + series - math.log(product)
+
+
+@shared
+def _half(x: float) -> float:
+    """Return log Gamma(x + 1/2) - (x log x - x + log(2 pi) / 2): from -log(2) / 2 at 0 up to 0."""
     if x >= 20.0:
-        return -1.0 / (24.0 * x) + 7.0 / (2880.0 * x**3)  # where the difference itself would cancel
+        return -1.0 / (24.0 * x) + 7.0 / (2880.0 * (x * x * x))  # where the difference itself would cancel
     power = x * math.log(x) if x > 0.0 else 0.0
-    return math.lgamma(x + 0.5) - (power - x + 0.5 * math.log(2.0 * math.pi))
+    return log_gamma(x + 0.5) - (power - x + _HALF_LOG_TWO_PI)
 
 
-@compiled
-def mixture_loss(count, total):
+@shared
+def mixture_loss(count: float, total: float) -> float:
     """Return log(highest likelihood / Beta(1/2, 1/2) mixture) of a record, at most 0.5 log n + log 2.
 
     Bernoulli likelihoods mu^S (1 - mu)^(n - S); the sum S of rewards need not be whole.
@@ -41,22 +59,22 @@ def mixture_loss(count, total):
         return 0.0
     n = float(count)
     if n >= 20.0:
-        whole = 1.0 / (12.0 * n) - 1.0 / (360.0 * n**3)
+        whole = 1.0 / (12.0 * n) - 1.0 / (360.0 * (n * n * n))
     else:
-        whole = math.lgamma(n + 1.0) - (n * math.log(n) - n + 0.5 * math.log(2.0 * math.pi * n))
+        whole = log_gamma(n + 1.0) - (n * math.log(n) - n + 0.5 * math.log(2.0 * math.pi * n))
     return 0.5 * math.log(0.5 * math.pi * n) - _half(total) - _half(n - total) + whole
 
 
-@compiled
-def apart(count, total, other_count, other_total):
+@shared
+def apart(count: float, total: float, other_count: float, other_total: float) -> float:
     """Return n kl(mean, q) + n' kl(mean', q), q the pooled mean: how strongly two records tell two means apart."""
     pooled = (total + other_total) / (count + other_count)
-    if pooled <= 0.0 or pooled >= 1.0:  # both means are that, but for rounding
+    if pooled <= 0.0 or pooled >= 1.0:  # both means equal it, up to rounding
         return 0.0
     return count * kl(total / count, pooled) + other_count * kl(other_total / other_count, pooled)
 
 
-@compiled
-def free_evidence(count):
+@shared
+def free_evidence(count: float) -> float:
     """Return the evidence that Balanced-GLR gathers about any contender at once: 2 + log N_l."""
-    return 2.0 + math.log(max(1, count))
+    return 2.0 + math.log(max(1.0, float(count)))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import Arm, RandomBernoulli
+from partage.checks import count
 from partage.errors import InputError
-from partage.sharing import RandomSharing, Sharing, count
+from partage.sharing import RandomSharing, Sharing
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.checks import count
 from partage.errors import FileError, InputError
 from partage.game import Game, check_size
-from partage.sharing import RandomSharing, Sharing, count
+from partage.sharing import RandomSharing, Sharing
 
 KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
     "bernoulli": (Bernoulli, ("mean",)),

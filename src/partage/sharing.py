@@ -3,7 +3,6 @@
 A `Sharing` is fixed; a `RandomSharing` is drawn anew in each run. Agents and arms are counted from 0 in code.
 """
 
-import operator
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.checks import count
 from partage.errors import InputError
 
 PATTERNS = (
@@ -26,22 +26,6 @@ PATTERNS = (
 )
 
 MOST = 2**31 - 1  # agents; of more, no list fits into memory
-
-
-def count(what: str, value: object, at_least: int = 1) -> int:
-    """Return `value` as a whole number that is at least `at_least`, or say what is allowed."""
-    allowed = f"a whole number of at least {at_least:,}"
-    if isinstance(value, bool):
-        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"{what} is {value!r}; it must be {allowed}.") from None
-    if number < at_least:
-        raise InputError(f"{what} is {number}; it must be {allowed}.")
-    return number
 
 
 @dataclass(frozen=True, eq=False)

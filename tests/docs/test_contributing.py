@@ -21,7 +21,9 @@ def first_cells(text: str) -> list[str]:
 def test_the_table_of_rooms_is_the_import_contract():
     contract = next(each for each in PROJECT["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
     layers = [set(re.split(r" [|:] ", layer)) for layer in contract["layers"]]
-    rows = [set(re.findall(r"`(\w+)`", cell)) for cell in first_cells(section(CONTRIBUTING, "The rooms of the house"))]
+    rows = [
+        set(re.findall(r"`(\w+)`", cell)) for cell in first_cells(section(CONTRIBUTING, "The rooms of the house"))
+    ]
     assert rows == layers
 
 

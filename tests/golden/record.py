@@ -1,11 +1,13 @@
 """Record what Partage computes, to show that a refactoring changes nothing.
 
-    python -m tests.golden.record
+    python -m tests.golden.record "why the values change"
 
-writes `golden.json` beside this file. `tests/golden/test_golden.py` computes the same again and compares it, value by
-value. A commit that changes a value on purpose records it anew and says in `CHANGES.md` which and why.
+computes everything again, writes `golden.json`, and appends every value that changed to `changes.csv`, with the
+reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by value. `release-0.1/`
+holds what release 0.1 left behind: see `tests/golden/live.py`.
 """
 
+import csv
 import hashlib
 import json
 import math
@@ -22,6 +24,7 @@ from partage.cli import app
 
 HERE = Path(__file__).parent
 FILE = HERE / "golden.json"
+CHANGES = HERE / "changes.csv"
 SEEDS = range(20)
 
 MEANS = [0.9, 0.8, 0.6, 0.3]
@@ -183,12 +186,38 @@ PARTS = {
 }
 
 
+def differences(expected: Any, found: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each place at which two JSON values differ, with both values."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in sorted({*expected, *found}):
+            missing = object()
+            yield from differences(expected.get(key, missing), found.get(key, missing), f"{place} / {key}")
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for at, (before, after) in enumerate(zip(expected, found, strict=True)):
+            yield from differences(before, after, f"{place} [{at}]")
+    elif isinstance(expected, float) and isinstance(found, float) and math.isnan(expected) and math.isnan(found):
+        return
+    elif type(expected) is not type(found) or expected != found:
+        yield place, _short(expected), _short(found)
+
+
+def _short(value: Any) -> str:
+    """Return a value for people: a value that is absent is empty, a long one is cut."""
+    text = "" if type(value) is object else json.dumps(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
 def main() -> None:
-    """Write the file: all of it, or the parts that are named."""
-    wanted = sys.argv[1:] or list(PARTS)
-    golden = json.loads(FILE.read_text()) if FILE.exists() else {}
-    golden |= {part: PARTS[part]() for part in wanted}
-    FILE.write_text(json.dumps(golden, indent=1, sort_keys=True, allow_nan=True) + "\n")
+    """Record everything, and list what changed and why."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    before = json.loads(FILE.read_text())
+    golden = json.loads(json.dumps({part: compute() for part, compute in PARTS.items()}))
+    with open(CHANGES, "a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for place, old, new in differences(before, golden):
+            writer.writerow([partage.__version__, place.removeprefix(" / "), old, new, sys.argv[1]])
+    FILE.write_text(json.dumps(golden, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

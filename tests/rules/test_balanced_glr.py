@@ -29,7 +29,7 @@ from partage import (
 from partage.board import Pull
 from partage.engine.decisions import GLR, RuleTable, new_case, open_arms, revise
 from partage.evidence import apart, mixture_loss
-from partage.rules.balanced_glr import ruled_out_from
+from partage.rules.balanced_glr import elimination_threshold
 from partage.testing import check_rule
 
 SEEDS = st.integers(0, 2**63)
@@ -74,9 +74,9 @@ def told_apart(n, mean, m, other_mean):
 
 
 def test_the_threshold():
-    assert ruled_out_from(2, 9) == math.log(5)
-    assert ruled_out_from(10, 10**6) == math.log(9_000_001 / 2)
-    assert ruled_out_from(1, 100) == math.log(1 / 2)
+    assert elimination_threshold(2, 9) == math.log(5)
+    assert elimination_threshold(10, 10**6) == math.log(9_000_001 / 2)
+    assert elimination_threshold(1, 100) == math.log(1 / 2)
 
 
 def test_ones_against_zeros():
@@ -117,15 +117,15 @@ def test_at_its_edge_the_threshold_rules_out():
     for rule in (BalancedGLR(), KLETC()):
         for bar, left in ((exact, [0]), (math.nextafter(exact, 100), [0, 1])):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("partage.rules.balanced_glr.ruled_out_from", lambda *_, bar=bar: bar)
-                patch.setattr("partage.rules.kl_etc.ruled_out_from", lambda *_, bar=bar: bar)
+                patch.setattr("partage.rules.balanced_glr.elimination_threshold", lambda *_, bar=bar: bar)
+                patch.setattr("partage.rules.kl_etc.elimination_threshold", lambda *_, bar=bar: bar)
                 assert contenders(made, rule) == left
 
 
 @pytest.mark.parametrize(("arms", "horizon"), [(2, 2), (2, 100), (5, 1000)])
 def test_the_bar_counts_all_arms_public_or_not(arms, horizon):
     """The horizon at which n ones and n zeros part, with hidden arms beside them."""
-    n = next(n for n in range(1, 100) if told_apart(n, 0.0, n, 1.0) >= ruled_out_from(arms, horizon))
+    n = next(n for n in range(1, 100) if told_apart(n, 0.0, n, 1.0) >= elimination_threshold(arms, horizon))
     for count, left in ((n, 1), (n - 1, 2)):
         made = board(
             [count, count] + [0] * (arms - 2),
@@ -183,7 +183,7 @@ def test_one_arm_commits():
 @given(boards(), st.booleans())
 def test_kl_etc_takes_out_what_any_arm_is_seen_to_beat(made, gone_too):
     seen = [arm for arm in range(made.arms) if made.counts[arm]]
-    bar = ruled_out_from(made.arms, made.horizon)
+    bar = elimination_threshold(made.arms, made.horizon)
     against = {
         arm: max(
             (
@@ -311,7 +311,7 @@ def test_while_contenders_are_left_some_arm_is_open(drawn):
     if len(made.actives()) > 1:
         assert opened(made, BalancedGLR(lead))
     counts, sums, active, public, rank = as_arrays(made)
-    rule = RuleTable(GLR, 0.0, lead, ruled_out_from(made.arms, made.horizon))
+    rule = RuleTable(GLR, 0.0, lead, elimination_threshold(made.arms, made.horizon))
     case, leader = new_case(made.arms), made.tie_order[0]
     for arm in range(made.arms):  # as if each had been broadcast last
         if counts[arm]:
@@ -549,7 +549,7 @@ def test_the_best_arm_is_rarely_ever_ruled_out(name, horizon, agents):
 def test_the_measure_of_wrong_exclusions_would_notice():
     """With the bar at nothing the best arm is ruled out far too often, and is seen to be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("partage.simulate.chunk.ruled_out_from", lambda *_: 0.0)
+        patch.setattr("partage.simulate.chunk.elimination_threshold", lambda *_: 0.0)
         wrong = wrong_exclusions(GAMES["0.5, 0.5"], 50, 3, 2000)
     assert stats.binomtest(wrong, 2000, 1 / 50, alternative="greater").pvalue < 1e-6
 

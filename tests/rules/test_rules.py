@@ -9,7 +9,9 @@ from tests.support.strategies import balances, board, boards, games, records, ru
 
 from partage.board import Board, Pull, Record, radius
 from partage.errors import InputError
-from partage.rules.balanced_etc import BalancedETC, FullSharing, commit
+from partage.rules.balanced_etc import BalancedETC
+from partage.rules.exploring import commit
+from partage.rules.full_sharing import FullSharing
 from partage.rules.kl_etc import KLETC
 from partage.rules.no_protocol import NoProtocol, seen_by
 from partage.rules.two_ucb import TwoUCB

@@ -9,8 +9,9 @@ from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, Tr
 from partage.board import Board, Record
 from partage.engine.rewards import run_keys
 from partage.game import Game
-from partage.rules.balanced_etc import BalancedETC, FullSharing
+from partage.rules.balanced_etc import BalancedETC
 from partage.rules.balanced_glr import BalancedGLR
+from partage.rules.full_sharing import FullSharing
 from partage.rules.kl_etc import KLETC
 from partage.rules.no_protocol import NoProtocol
 from partage.rules.two_ucb import TwoUCB

@@ -183,18 +183,18 @@ def _choose(
 ) -> tuple[str, "BalancedETC | KLETC | BalancedGLR | TwoUCB | NoProtocol", str, Any]:
     """Return the rule's name, the rule, the settlement and its fee: flags first, then the file, then the defaults."""
     from partage.gamefile import at, number
-    from partage.rules import rule_by_name
+    from partage.rules import make_rule
     from partage.settle import settlement_for
 
     by_flags = rule is not None or balance is not None
     with nullcontext() if by_flags or file is None else at(str(file)):
         name = rule or played.rule or "balanced-etc"
         if balance is not None:
-            chosen = rule_by_name(name, number(balance))  # type: ignore[arg-type]  # the rule says what is allowed
+            chosen = make_rule(name, balance=number(balance))  # the rule says what is allowed
         elif rule is None or name in ("balanced-etc", "kl-etc", "full-sharing"):
-            chosen = rule_by_name(name, played.balance)
+            chosen = make_rule(name, balance=played.balance)
         else:
-            chosen = rule_by_name(name)
+            chosen = make_rule(name)
         taken: Any = (played.fee or 0) if fee is None else number(fee)
         if settlement is not None:
             settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken

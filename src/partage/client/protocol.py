@@ -22,7 +22,7 @@ from partage.client.statefile import Kept, new_request
 from partage.errors import InputError
 from partage.ledger import messages as wire
 from partage.ledger.state import LiveRule, live_rule
-from partage.rules.balanced_etc import commit
+from partage.rules.exploring import commit
 
 log = logging.getLogger("partage.client")
 S = TypeVar("S", bound=msgspec.Struct)

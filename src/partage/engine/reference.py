@@ -1,39 +1,17 @@
 """Reference play: any rule, one pull at a time, in plain Python. What the engine is checked against."""
 
-from collections.abc import Collection
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import reward_table
-from partage.board import Board, Pull, Record
+from partage.board import Board, Record
 from partage.engine import rewards as tape
 from partage.engine.tally import Tally
 from partage.errors import InputError
 from partage.game import Game
+from partage.rules.rule import Rule, decider
 from partage.sharing import Sharing
-
-
-class Rule(Protocol):
-    """How agents play. A rule of your own needs no more than this.
-
-    `name` is what tables call it. `private` says whether `decide` reads the agent's `own` record of private pulls.
-    """
-
-    @property
-    def name(self) -> str:
-        """What tables call the rule."""
-
-    @property
-    def private(self) -> bool:
-        """Whether `decide` reads the agent's own record."""
-
-    def decide(self, board: Board, shares: Collection[int], own: Record) -> Pull:
-        """Return what an agent who shares these arms pulls next, and whether she broadcasts it."""
-
-    def revise(self, board: Board) -> None:
-        """Say which arms are active, after a broadcast."""
+from partage.tape import Draws
 
 
 def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
@@ -48,13 +26,15 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
     shares = [frozenset(sharing.of(agent)) for agent in range(agents)]
     own = [Record.empty(arms) for _ in range(agents)]
     keeps_own = rule.private or not all(public)
+    decide, run = decider(rule), (int(key[0]), int(key[1]))
 
     explore = np.zeros((agents, arms), np.int64)
     commit = np.zeros((agents, arms), np.int64)
     eliminated_step, eliminated_agent = np.full(arms, -1), np.full(arms, -1)
     for step in range(1, game.horizon + 1):
         for agent in order:
-            arm, share = rule.decide(board, shares[agent], own[agent])
+            draws = Draws(run, int(agent), step - 1)
+            arm, share = decide(board, shares[agent], own[agent], draws)
             if not share:
                 commit[agent, arm] += 1
                 if keeps_own:
@@ -63,7 +43,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
             if arm not in shares[agent]:
                 raise InputError(f"The rule {rule.name} broadcast arm {arm}, which agent {agent} does not share.")
             explore[agent, arm] += 1
-            board.record.add(arm, rewards.broadcast(arm, board.counts[arm]))
+            board.broadcast(int(agent), arm, rewards.broadcast(arm, board.counts[arm]))
             before = list(board.active)
             rule.revise(board)
             for moved in range(arms):

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from partage.ledger.refusals import Refused, invalid
-from partage.rules import RULES, rule_by_name
+from partage.rules import live_rules, make_rule
 from partage.settle import SETTLEMENTS, settlement_for
 
 LARGEST_BODY = 256 * 1024
@@ -22,7 +22,7 @@ LONGEST_NAME = 100
 LONGEST_HORIZON = 10**15  # a whole number that every JSON reader keeps exact
 LONGEST_CLAIM = 7 * 24 * 3600
 MOST_VALUE = 1e12
-LIVE_RULES = tuple(rule for rule in RULES if rule not in ("two-ucb", "full-sharing", "no-protocol"))
+LIVE_RULES = tuple(live_rules())
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -355,7 +355,7 @@ def checked_config(new: NewCollaboration) -> dict[str, Any]:
         raise invalid("balance", f"The rule {new.rule} takes no balance; leave it out.")
     if takes_balance and balance is None:
         balance = 1.0
-    rule = rule_by_name(new.rule, math.inf if balance == "inf" else balance)  # type: ignore[arg-type]
+    rule = make_rule(new.rule, balance=math.inf if balance == "inf" else balance)
     paper = new.rule == "balanced-etc" and balance != "inf"
     name = new.settlement or ("paper" if paper else "none")
     if name == "paper" and not paper:

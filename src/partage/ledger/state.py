@@ -24,7 +24,7 @@ from partage.ledger.events import (
     Leave,
     Tell,
 )
-from partage.rules import KLETC, BalancedETC, BalancedGLR, rule_by_name
+from partage.rules import KLETC, BalancedETC, BalancedGLR, make_rule
 from partage.settle import Settlement, settlement_for
 
 FORMAT = "1"  # of snapshots: a new one where the fold or its state changes
@@ -352,7 +352,7 @@ class State:
 
 def live_rule(name: str, balance: float | str | None) -> LiveRule:
     """Return a collaboration's rule; a balance of "inf" is JSON's way to say infinite."""
-    rule = rule_by_name(name, math.inf if balance == "inf" else balance)  # type: ignore[arg-type]
+    rule = make_rule(name, balance=math.inf if balance == "inf" else balance)
     assert isinstance(rule, LiveRule)
     return rule
 

@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from partage.checks import count
 from partage.errors import FileError
 from partage.report.claims import JudgedClaim, judge_claims
 from partage.report.csv_and_parquet import write_tables
 from partage.report.draw import write_figures
 from partage.report.page import Provenance, StudyFigure, page
-from partage.sharing import count
 from partage.simulate.parallel import workers
 from partage.studies import Played, find, play_studies
 from partage.studies.cache import Store

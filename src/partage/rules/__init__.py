@@ -1,36 +1,103 @@
-"""Rules: how agents decide, one rule a file."""
+"""Rules: how agents decide. One rule per file; this is the registry.
 
-import math
+To add a rule: write its file here, its kernel in `partage.engine`, and add it to the list below. The command line's
+help, the API's schema, the create form, settlements and the engine read its facts from here.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from partage.errors import InputError
-from partage.rules.balanced_etc import BalancedETC, FullSharing
+from partage.rules.balanced_etc import BalancedETC
 from partage.rules.balanced_glr import BalancedGLR
+from partage.rules.full_sharing import FullSharing
+from partage.rules.imed import IMED
 from partage.rules.kl_etc import KLETC
+from partage.rules.kl_ucb import KLUCB
 from partage.rules.no_protocol import NoProtocol
+from partage.rules.rule import BuiltIn, Parameter, Rule, decider
+from partage.rules.thompson import Thompson
 from partage.rules.two_ucb import TwoUCB
+from partage.rules.unbalanced_etc import UnbalancedETC
 
-__all__ = ["KLETC", "RULES", "BalancedETC", "BalancedGLR", "FullSharing", "NoProtocol", "TwoUCB", "rule_by_name"]
+__all__ = [
+    "IMED",
+    "KLETC",
+    "KLUCB",
+    "RULES",
+    "BalancedETC",
+    "BalancedGLR",
+    "BuiltIn",
+    "FullSharing",
+    "NoProtocol",
+    "Parameter",
+    "Rule",
+    "Thompson",
+    "TwoUCB",
+    "UnbalancedETC",
+    "decider",
+    "live_rules",
+    "make_rule",
+]
 
-RULES = ("balanced-etc", "unbalanced-etc", "balanced-glr", "kl-etc", "two-ucb", "full-sharing", "no-protocol")
-_BALANCED: dict[str, type[BalancedETC] | type[KLETC]] = {
-    rule.name: rule for rule in (BalancedETC, KLETC, FullSharing)
+RULES: dict[str, type[Any]] = {
+    rule.name: rule
+    for rule in (
+        BalancedETC,
+        UnbalancedETC,
+        BalancedGLR,
+        KLETC,
+        TwoUCB,
+        KLUCB,
+        IMED,
+        Thompson,
+        FullSharing,
+        NoProtocol,
+    )
 }
 
 
-def rule_by_name(name: str, balance: float | None = None) -> BalancedETC | KLETC | BalancedGLR | TwoUCB | NoProtocol:
-    """Return the rule of this name (`RULES`), with a balance where the rule has one (1 by default).
+def live_rules() -> dict[str, type[Any]]:
+    """Return the rules that the live controller runs."""
+    return {name: rule for name, rule in RULES.items() if rule.live}
 
-    >>> rule_by_name("unbalanced-etc")
-    BalancedETC(balance=inf)
+
+def make_rule(name: str, **parameters: Any) -> Any:
+    """Return the built-in rule of this name. A parameter that is None takes its default.
+
+    >>> make_rule("balanced-etc", balance=2)
+    BalancedETC(balance=2.0)
+
+    Raises
+    ------
+    InputError
+        If there is no such rule, it has no such parameter, or the value is not allowed.
     """
-    if name in _BALANCED:
-        return _BALANCED[name](1.0 if balance is None else balance)
     if name not in RULES:
         raise InputError(f"The rule is {name!r}; it must be one of {', '.join(RULES)}.")
-    if balance is not None and not (name == "unbalanced-etc" and balance == math.inf):
-        raise InputError(f"The rule {name} takes no balance, and {balance!r} was given; leave it out.")
-    if name == "unbalanced-etc":
-        return BalancedETC(math.inf)
-    if name == "balanced-glr":
-        return BalancedGLR()
-    return TwoUCB() if name == "two-ucb" else NoProtocol()
+    rule = RULES[name]
+    taken = {parameter.name for parameter in rule.parameters}
+    given = {key: value for key, value in parameters.items() if value is not None}
+    for key, value in given.items():
+        if key not in taken:
+            if getattr(rule(), key, None) == value:  # unbalanced-etc with a balance of inf says nothing new
+                continue
+            raise InputError(f"The rule {name} takes no {key}, and {value!r} was given; leave it out.")
+    return rule(**{key: value for key, value in given.items() if key in taken})
+
+
+class _Callable(ModuleType):
+    """Lets `partage.rules()` list the rules, although `partage.rules` is a package."""
+
+    def __call__(self) -> dict[str, str]:
+        """Return the name and summary of every built-in rule.
+
+        >>> import partage
+        >>> partage.rules()["balanced-glr"]
+        'Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended.'
+        """
+        return {name: rule.summary for name, rule in RULES.items()}
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -3,34 +3,51 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
 
 from partage.board import Board, Pull, Record
-from partage.errors import InputError
+from partage.checks import number_from
 from partage.evidence import apart, free_evidence, mixture_loss
-from partage.rules.balanced_etc import explore_or_commit
+from partage.rules.exploring import explore_or_commit
+from partage.rules.rule import BuiltIn, Parameter
+from partage.tape import Draws
+
+# A broadcast changes the record of one arm, so most of what the next one needs was just computed.
+_apart = lru_cache(maxsize=2**14)(apart)
+_loss = lru_cache(maxsize=2**14)(mixture_loss)
 
 
-def ruled_out_from(arms: int, horizon: int) -> float:
-    """Return the evidence, less both losses, from which an arm is ruled out: log(((N - 1) T + 1) / 2).
+def elimination_threshold(arms: int, horizon: int) -> float:
+    """Return the evidence, less both losses, from which an arm is eliminated: log(((N - 1) T + 1) / 2).
 
-    Then the best arm is ruled out at any time with probability at most 1/T.
+    With it, the best arm is eliminated at any time with probability at most 1/T.
     """
     return math.log(((arms - 1) * horizon + 1) / 2)
 
 
+def net_evidence(record: Record, arm: int, other: int) -> float:
+    """Return Z less what the two mixtures lose: the quantity that Ville's inequality bounds."""
+    counts, sums = record.counts, record.sums
+    evidence = _apart(counts[arm], sums[arm], counts[other], sums[other])
+    return evidence - _loss(counts[arm], sums[arm]) - _loss(counts[other], sums[other])
+
+
+def _checked_lead(lead: object) -> float:
+    return number_from("The lead", lead, low=1)
+
+
 @dataclass(frozen=True)
-class BalancedGLR:
-    """Rule arms out by likelihood ratios against the leader, and explore those closest to it at the same pace.
+class BalancedGLR(BuiltIn):
+    """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
 
     The leader is the broadcast arm with the highest mean. An arm is a contender unless the record tells its mean and
-    the leader's apart; contenders are the active arms, and an arm may come back.
+    the leader's apart. The contenders are the active arms; an eliminated arm may come back.
 
     Parameters
     ----------
     lead
-        How far the leader's broadcasts may run ahead of the other contenders': at least 1. Pulls of the leader cost
-        nothing once it is right, and they settle all the others' cases.
+        How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
+        best arm, pulling it costs nothing, and each pull is evidence about all the others.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -40,50 +57,45 @@ class BalancedGLR:
     """
 
     lead: float = 3.0
-    name: ClassVar[str] = "balanced-glr"
-    private: ClassVar[bool] = False
+
+    name = "balanced-glr"
+    summary = "Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended."
+    parameters = (
+        Parameter(
+            name="lead",
+            default=3.0,
+            summary="how far the leader's broadcasts may run ahead of the other contenders'",
+            allowed="a finite number of at least 1",
+            check=_checked_lead,
+        ),
+    )
+    live = True
+    kernel = "balanced_glr"
 
     def __post_init__(self) -> None:
-        lead = self.lead
-        if isinstance(lead, bool) or not isinstance(lead, (int, float)) or not 1 <= lead < math.inf:
-            raise InputError(f"The lead is {lead!r}; it must be a finite number of at least 1.")
-        object.__setattr__(self, "lead", float(lead))
+        object.__setattr__(self, "lead", _checked_lead(self.lead))
 
-    def revise(self, board: Board) -> None:
-        """Let those arms be active that the record does not tell from the leader, or that were never broadcast."""
+    def revise(self, board: Board, slack: float = 0.0) -> None:
+        """Keep the arms active that the record does not tell from the leader, and those never broadcast."""
         leader = self._leader(board)
         if leader is None:
             return
-        bar = ruled_out_from(board.arms, board.horizon)
+        threshold = elimination_threshold(board.arms, board.horizon) + slack
         for arm in range(board.arms):
             if board.public[arm]:
                 seen = board.counts[arm] > 0 and arm != leader
-                board.active[arm] = not seen or self._against(board, arm, leader) < bar
+                board.active[arm] = not seen or net_evidence(board.record, arm, leader) < threshold
 
-    def decide(self, board: Board, shares: Collection[int], own: Record | None = None) -> Pull:
-        """Explore the least-broadcast open arm she shares; with none, or no contender but the leader, commit."""
+    def decide(
+        self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None
+    ) -> Pull:
+        """Explore the least-broadcast open arm that the agent shares; commit if there is none."""
         return explore_or_commit(board, shares, own, self.open_arms(board))
 
-    def _leader(self, board: Board) -> int | None:
-        """Return the broadcast arm with the highest mean; None before any broadcast."""
-        seen = [arm for arm in range(board.arms) if board.counts[arm]]
-        return board.best(seen) if seen else None
+    def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
+        """Return the contenders that may be explored; none if the leader is the only one.
 
-    def _evidence(self, board: Board, arm: int, leader: int) -> float:
-        """Return Z: how strongly the record tells an arm's mean from the leader's."""
-        counts, sums = board.record.counts, board.record.sums
-        return float(apart(counts[arm], sums[arm], counts[leader], sums[leader]))
-
-    def _against(self, board: Board, arm: int, leader: int) -> float:
-        """Return Z less what the two mixtures lose: what Ville's inequality bounds."""
-        counts, sums = board.record.counts, board.record.sums
-        losses = [float(mixture_loss(counts[i], sums[i])) for i in (arm, leader)]
-        return self._evidence(board, arm, leader) - losses[0] - losses[1]
-
-    def open_arms(self, board: Board) -> list[int]:
-        """Return the contenders that may be explored; none where the leader is alone.
-
-        Reports on their way count as broadcasts, with as much evidence as the others of their arm brought.
+        A claim counts as a broadcast that brings as much evidence as the others of its arm did.
         """
         contenders = board.standing()
         if len(contenders) < 2:
@@ -91,26 +103,33 @@ class BalancedGLR:
         leader = self._leader(board)
         if leader is None:
             return [arm for arm in contenders if board.handed(arm) <= 1]
-        counts = board.counts
+        counts, sums = board.record.counts, board.record.sums
         others = [arm for arm in contenders if arm != leader]
-        if not board.shared[leader]:  # it cannot keep ahead any more: the others keep level among themselves
+        if not board.shared[leader]:  # it cannot stay ahead any more, so the others keep level among themselves
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
-        evidence = {arm: self._evidence(board, arm, leader) for arm in others if counts[arm]}
+        evidence = {
+            arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
+        }
         ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
         slowest = min((evidence[arm] / counts[arm] for arm in evidence), default=math.inf)
-        enough = max(float(free_evidence(ahead)), ahead * slowest / self.lead)
+        enough = max(free_evidence(ahead), ahead * slowest / self.lead) + slack
         opened = [
             arm
             for arm in others
             if board.handed(arm) <= max(1, ahead)
             and (not counts[arm] or evidence[arm] * (board.handed(arm) / counts[arm]) <= enough)
         ]
-        # The leader runs ahead of all, but not too far. Should rounding close every arm (and not reports on their
-        # way), it is open.
+        # The leader runs ahead of all, but not too far. If rounding closes every arm, and no claim is open, the
+        # leader is explored.
         stuck = not opened and not any(board.claims)
         if stuck or ahead <= self.lead * max([1, *(board.handed(arm) for arm in evidence)]):
             opened.append(leader)
         return opened
+
+    def _leader(self, board: Board) -> int | None:
+        """Return the broadcast arm with the highest mean; None before any broadcast."""
+        seen = [arm for arm in range(board.arms) if board.counts[arm]]
+        return board.best(seen) if seen else None

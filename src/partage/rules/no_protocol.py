@@ -1,15 +1,16 @@
-"""Sharing without a protocol: what a user would otherwise do."""
+"""Sharing without a protocol: what users would do otherwise."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
 from partage.board import Board, Pull, Record
+from partage.rules.rule import BuiltIn
 from partage.rules.two_ucb import highest_index
+from partage.tape import Draws
 
 
 def seen_by(board: Board, own: Record) -> Record:
-    """Return all that an agent has seen: the broadcasts and her own private pulls."""
+    """Return all that an agent has seen: the broadcasts and its own private pulls."""
     return Record(
         [public + private for public, private in zip(board.record.counts, own.counts, strict=True)],
         [public + private for public, private in zip(board.record.sums, own.sums, strict=True)],
@@ -17,16 +18,15 @@ def seen_by(board: Board, own: Record) -> Record:
 
 
 @dataclass(frozen=True)
-class NoProtocol:
-    """Each agent runs 2-UCB on her own pulls plus all broadcasts, and broadcasts whatever she happens to share."""
+class NoProtocol(BuiltIn):
+    """Each agent runs 2-UCB on its own pulls plus all broadcasts, and broadcasts every pull of an arm it shares."""
 
-    name: ClassVar[str] = "no-protocol"
-    private: ClassVar[bool] = True
+    name = "no-protocol"
+    summary = "2-UCB on everything one sees; every pull of a shared arm is broadcast."
+    private = True
+    kernel = "pull_by_pull"
 
-    def decide(self, board: Board, shares: Collection[int], own: Record) -> Pull:
-        """Pull the arm with the highest index by all she has seen; broadcast if she shares that arm."""
+    def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws | None = None) -> Pull:
+        """Pull the arm with the highest index over all the agent has seen; broadcast if it shares that arm."""
         arm = highest_index(board, range(board.arms), seen_by(board, own))
         return Pull(arm, share=arm in shares)
-
-    def revise(self, board: Board) -> None:
-        """Nothing is ever ruled out."""

@@ -1,11 +1,12 @@
-"""2-UCB, alone: what an agent would do without any collaboration (the paper's baseline)."""
+"""2-UCB, alone: the paper's baseline for an agent without a collaboration."""
 
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from partage.board import Board, Pull, Record, radius
+from partage.rules.rule import BuiltIn
+from partage.tape import Draws
 
 
 def highest_index(board: Board, arms: Iterable[int], record: Record) -> int:
@@ -19,8 +20,8 @@ def highest_index(board: Board, arms: Iterable[int], record: Record) -> int:
 
 
 @dataclass(frozen=True)
-class TwoUCB:
-    """Each agent pulls the arm with the highest mean + sqrt(2 log T / n) of her own pulls, and shares nothing.
+class TwoUCB(BuiltIn):
+    """Each agent pulls the arm with the highest mean + sqrt(2 log T / n) of its own pulls, and shares nothing.
 
     >>> from partage import Game, Sharing, TwoUCB, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.5]), Sharing.nothing(agents=1, arms=2), horizon=1000)
@@ -28,12 +29,11 @@ class TwoUCB:
     0.0
     """
 
-    name: ClassVar[str] = "two-ucb"
-    private: ClassVar[bool] = True
+    name = "two-ucb"
+    summary = "Each agent alone, by 2-UCB: the paper's baseline."
+    private = True
+    kernel = "two_ucb"
 
-    def decide(self, board: Board, shares: Collection[int], own: Record) -> Pull:
+    def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws | None = None) -> Pull:
         """Pull the arm with the highest index; share nothing."""
         return Pull(highest_index(board, range(board.arms), own), share=False)
-
-    def revise(self, board: Board) -> None:
-        """Nothing is ever ruled out."""

@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
-from partage.engine.reference import Rule
 from partage.errors import InputError, SettlementError
 from partage.rules import BalancedETC
+from partage.rules.rule import Rule
 from partage.settle.paper import balance_factor
 
 NONE, PAPER, EQUAL_SHARE, EQUAL_SHARE_EXPECTED = range(4)

@@ -11,14 +11,15 @@ from partage.engine.balanced_etc import play_balanced_etc, sharers_in_order
 from partage.engine.balanced_glr import play_contenders
 from partage.engine.decisions import ETC, GLR, KL_ETC, RuleTable
 from partage.engine.pull_by_pull import play_no_protocol, play_with_hidden_arms
-from partage.engine.reference import Rule, play_reference
+from partage.engine.reference import play_reference
 from partage.engine.rewards import AGENT_ORDER, TIE_ORDER, permutation
 from partage.engine.tally import GameTable, Outcome, Tally, game_table, new_outcome, tally_of
 from partage.engine.two_ucb import play_two_ucb
 from partage.errors import InputError
 from partage.game import Game
-from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB
-from partage.rules.balanced_glr import ruled_out_from
+from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol, TwoUCB, UnbalancedETC
+from partage.rules.balanced_glr import elimination_threshold
+from partage.rules.rule import Rule
 from partage.settle import NONE, Settlement
 from partage.simulate.fold import Folded, fold, new_folded
 
@@ -130,7 +131,7 @@ def _play_runs(
 
 def rule_table(rule: Rule, table: GameTable) -> RuleTable:
     """Lay out a rule that reads the board alone."""
-    bar = ruled_out_from(table.arms, table.horizon)
+    bar = elimination_threshold(table.arms, table.horizon)
     if isinstance(rule, BalancedGLR):
         return RuleTable(GLR, 0.0, rule.lead, bar)
     if isinstance(rule, KLETC):
@@ -141,7 +142,7 @@ def rule_table(rule: Rule, table: GameTable) -> RuleTable:
 
 def is_compiled(rule: Rule) -> bool:
     """Whether the engine plays this rule; every other is played by the reference."""
-    return type(rule) in (BalancedETC, FullSharing, KLETC, BalancedGLR, TwoUCB, NoProtocol)
+    return type(rule) in (BalancedETC, UnbalancedETC, FullSharing, KLETC, BalancedGLR, TwoUCB, NoProtocol)
 
 
 def game_of_run(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Game:

@@ -21,10 +21,11 @@ import joblib
 import numpy as np
 
 from partage.arms import Bernoulli
+from partage.checks import count
 from partage.errors import InputError, PartageError
 from partage.game import Game
 from partage.rules import TwoUCB
-from partage.sharing import Sharing, count
+from partage.sharing import Sharing
 from partage.simulate.chunk import Task, is_compiled, play_chunk
 from partage.simulate.fold import Folded
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.engine.reference import Rule
+from partage.checks import count
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import TwoUCB
+from partage.rules.rule import Rule
 from partage.settle import settlement_for
-from partage.sharing import count
 from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Play, compile_rule, cut, workers

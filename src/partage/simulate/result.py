@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from partage.engine.reference import Rule
 from partage.game import Game
+from partage.rules.rule import Rule
 from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from partage.engine.reference import Rule
 from partage.errors import FileError
+from partage.rules.rule import Rule
 from partage.simulate.chunk import Task, is_compiled
 from partage.simulate.fold import Folded
 from partage.simulate.parallel import Chunk, Finished

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from partage.arms import Beta, Constant, Discrete
-from partage.engine.reference import Rule
 from partage.game import Game
 from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol
+from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.simulate.result import Estimate
 from partage.studies import over_time, random

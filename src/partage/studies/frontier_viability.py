@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from partage.engine.reference import Rule
 from partage.rules import BalancedETC, BalancedGLR
+from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.simulate.result import Estimate
 from partage.studies.paper import on_the_arms

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from partage.sharing import count
+from partage.checks import count
 from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Chunk, Play, compile_rule, cut

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from partage.engine.reference import Rule
+from partage.checks import count
 from partage.errors import InputError
 from partage.game import Game
-from partage.sharing import count
+from partage.rules.rule import Rule
 from partage.simulate.fold import FIGURES
 from partage.simulate.result import Estimate
 

@@ -4,10 +4,11 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from partage.arms import bernoulli
-from partage.engine.reference import Rule
+from partage.checks import count
 from partage.game import Game
 from partage.rules import BalancedETC
-from partage.sharing import Sharing, count
+from partage.rules.rule import Rule
+from partage.sharing import Sharing
 from partage.theory.audit_row import VIOLATED, AuditRow
 from partage.theory.measure import Progress, observe
 from partage.theory.verdicts import judge, judge_event

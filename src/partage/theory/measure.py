@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import RandomBernoulli
+from partage.checks import count
 from partage.engine import rewards as tape
-from partage.engine.reference import Rule
 from partage.engine.tally import GameTable, game_table, new_outcome
 from partage.game import Game
 from partage.rules import BalancedETC, FullSharing
+from partage.rules.rule import Rule
 from partage.settle.paper import balance_factor, paper_charge, paper_rates
-from partage.sharing import count
 from partage.simulate.chunk import game_of_run, play_run
 from partage.simulate.play import BASELINE_UP_TO, play
 from partage.simulate.result import Estimate

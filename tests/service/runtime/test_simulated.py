@@ -26,7 +26,7 @@ from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaborati
 from partage.ledger.refusals import Refused
 from partage.ledger.state import run_key
 from partage.ledger.verify import verify
-from partage.rules import rule_by_name
+from partage.rules import make_rule
 from partage.service.runtime import book as books
 from partage.service.runtime import controller as controllers
 from partage.service.runtime.book import Book
@@ -212,7 +212,7 @@ class Noted:
     private = False
 
     def __init__(self, name: str) -> None:
-        self.rule: Any = rule_by_name(name)
+        self.rule: Any = make_rule(name)
         self.name = name
         self.decisions: list[tuple[int, bool]] = []
 

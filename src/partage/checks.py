@@ -1,0 +1,40 @@
+"""Checks of arguments: each returns the value in its proper type, or says in one sentence what is allowed."""
+
+import math
+import operator
+
+from partage.errors import InputError
+
+
+def count(what: str, value: object, at_least: int = 1) -> int:
+    """Return `value` as a whole number of at least `at_least`.
+
+    >>> count("The number of runs", 1e3)
+    1000
+    """
+    allowed = f"a whole number of at least {at_least:,}"
+    if isinstance(value, bool):
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.") from None
+    if number < at_least:
+        raise InputError(f"{what} is {number}; it must be {allowed}.")
+    return number
+
+
+def number_from(what: str, value: object, low: float, *, finite: bool = True) -> float:
+    """Return `value` as a number of at least `low`.
+
+    >>> number_from("The lead", 3, low=1)
+    3.0
+    """
+    allowed = f"a finite number of at least {low:g}" if finite else f"a number of at least {low:g}, or inf"
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= low:
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
+    if finite and math.isinf(value):
+        raise InputError(f"{what} is {value!r}; it must be {allowed}.")
+    return float(value)

@@ -1,0 +1,126 @@
+"""What a rule is: the protocol that every rule follows, and the facts that a built-in rule states about itself."""
+
+import inspect
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from partage.board import Board, Pull, Record
+from partage.tape import Draws
+
+if TYPE_CHECKING:
+    from partage.game import Game
+
+ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that fit every rule
+
+
+class Rule(Protocol):
+    """How agents play. A rule of your own needs no more than this.
+
+    It may also have `open_arms(board)`, which returns the arms that may be explored now, and `prepare(game)`, which
+    returns the game as the rule plays it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The rule's name in tables."""
+
+    @property
+    def private(self) -> bool:
+        """Whether `decide` reads the agent's own record."""
+
+    def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws) -> Pull:
+        """Return what an agent that shares these arms pulls next, and whether it broadcasts the reward.
+
+        Parameters
+        ----------
+        board
+            The public state.
+        shares
+            The arms that the agent shares.
+        own
+            The agent's own record of its private pulls.
+        draws
+            The randomness of this decision, the same whenever it is asked for again. A rule that does not draw may
+            leave this parameter out.
+        """
+
+    def revise(self, board: Board) -> None:
+        """Set which arms are active, and the rule's public state, after a broadcast."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a built-in rule.
+
+    Attributes
+    ----------
+    name
+        The name in Python, JSON, game files and on the command line.
+    default
+        The value if none is given.
+    summary
+        What it does, in a few words.
+    allowed
+        Which values are allowed; it completes the sentence "it must be".
+    check
+        Returns a value in its proper type, or raises `InputError`.
+    """
+
+    name: str
+    default: Any
+    summary: str
+    allowed: str
+    check: Callable[[object], Any]
+
+
+class BuiltIn:
+    """The facts of a built-in rule. Help, schema, forms, settlements and the engine read them here.
+
+    Attributes
+    ----------
+    name, summary
+        The rule's name, and one sentence about it.
+    parameters
+        What can be set.
+    live
+        Whether the live controller runs it: it decides from the board alone.
+    private
+        Whether `decide` reads the agent's own record.
+    kernel
+        The module of `partage.engine` that plays it.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    live: ClassVar[bool] = False
+    private: ClassVar[bool] = False
+    kernel: ClassVar[str]
+
+    @property
+    def settlements(self) -> tuple[str, ...]:
+        """The settlements that fit this rule."""
+        return ANY_RULE
+
+    def prepare(self, game: "Game") -> "Game":
+        """Return the game as the rule plays it."""
+        return game
+
+    def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
+        """Return the arms that may be explored now.
+
+        `slack` widens every threshold: arms within it count as open. Another machine's logarithms may differ in the
+        last digit, so its decisions are checked with a small slack of either sign.
+        """
+        return []
+
+    def revise(self, board: Board, slack: float = 0.0) -> None:
+        """Leave the active arms as they are: nothing is ever eliminated."""
+
+
+def decider(rule: Rule) -> Callable[[Board, Collection[int], Record, Draws], Pull]:
+    """Return the rule's `decide` as a function of four arguments; one that does not draw may take three."""
+    try:
+        inspect.signature(rule.decide).bind(None, None, None, None)
+    except TypeError:
+        return lambda board, shares, own, draws: rule.decide(board, shares, own)  # type: ignore[call-arg]
+    return rule.decide

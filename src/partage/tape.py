@@ -1,0 +1,143 @@
+"""The tape: all randomness of a run, as a pure function of where it is used. Plain Python; no state to carry along.
+
+A run has a 128-bit key. Its random words are Philox4x64-10 (Salmon et al. 2011; numpy's `Philox`) under that key, and
+the 256-bit counter says what a word is for:
+
+    counter = (block, entry, arm, stream)        four words of 64 bits per block
+
+| stream    | arm             | entry                      | what it gives                            |
+|-----------|-----------------|----------------------------|------------------------------------------|
+| `TAPE`    | the arm         | broadcasts of it so far    | the rewards that are broadcast           |
+| 1 + agent | the arm         | the agent's own pulls of it | the agent's private rewards             |
+| `OTHER`   | the purpose     | depends on the purpose     | what is drawn once per run               |
+| `OTHER`   | `DECISIONS` + agent | the pull and the draw  | a randomised rule's draws (`Draws`)      |
+
+So reference, engine and live controller read the same tape, and two rules on one seed see the same rewards. The
+engine's compiled twin is `partage.engine.rewards`.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Self
+
+Key = tuple[int, int]
+
+TAPE = 0
+OTHER = 2**64 - 1
+TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
+DECISIONS = 2**32
+DRAWS_PER_PULL = 2**14
+
+_WORD = 2**64 - 1
+_M0, _M1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+_W0, _W1 = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
+_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+
+
+def run_key(text: str) -> Key:
+    """Return the key that 32 hexadecimal digits spell.
+
+    >>> run_key("0" * 31 + "1")
+    (0, 1)
+    """
+    return int(text[:16], 16), int(text[16:], 16)
+
+
+def words(key: Key, block: int, entry: int, arm: int, stream: int) -> tuple[int, int, int, int]:
+    """Return four random words: Philox4x64-10 at this counter."""
+    k0, k1 = key
+    c0, c1, c2, c3 = block, entry, arm, stream
+    for _ in range(10):
+        first, second = _M0 * c0, _M1 * c2
+        c0, c1, c2, c3 = (second >> 64) ^ c1 ^ k0, second & _WORD, (first >> 64) ^ c3 ^ k1, first & _WORD
+        k0, k1 = (k0 + _W0) & _WORD, (k1 + _W1) & _WORD
+    return c0, c1, c2, c3
+
+
+def permutation(key: Key, purpose: int, size: int) -> list[int]:
+    """Draw an order of 0 to size - 1 (Fisher and Yates), one per run and purpose.
+
+    >>> permutation((7, 2), TIE_ORDER, 5)
+    [3, 2, 4, 0, 1]
+    """
+    order = list(range(size))
+    for last in range(size - 1, 0, -1):
+        chosen = (words(key, 0, last, purpose, OTHER)[0] * (last + 1)) >> 64
+        order[last], order[chosen] = order[chosen], order[last]
+    return order
+
+
+class Draws:
+    """The randomness of one decision: pull number `pull`, counted from 0, of agent number `agent`.
+
+    Each call gives the next draw. The same run, agent and pull give the same draws, so a randomised rule answers the
+    same when it is asked again, and a game that is played again is played in the same way.
+
+    >>> draws = Draws((1, 2), agent=0, pull=7)
+    >>> 0 <= draws.uniform() < 1
+    True
+    >>> draws.again().uniform() == Draws((1, 2), agent=0, pull=7).uniform()
+    True
+    """
+
+    __slots__ = ("_agent", "_drawn", "_key", "_pull")
+
+    def __init__(self, key: Key, agent: int, pull: int) -> None:
+        self._key, self._agent, self._pull = key, agent, pull
+        self._drawn = 0
+
+    def again(self) -> Self:
+        """Return the same draws from the first one on."""
+        return type(self)(self._key, self._agent, self._pull)
+
+    def uniform(self) -> float:
+        """Draw a number from [0, 1)."""
+        return _unit(next(self._blocks())[0])
+
+    def integer(self, size: int) -> int:
+        """Draw a whole number from 0 to size - 1."""
+        return (next(self._blocks())[0] * size) >> 64
+
+    def normal(self) -> float:
+        """Draw a standard normal number."""
+        first, second, _, _ = next(self._blocks())
+        return _normal(first, second)
+
+    def beta(self, a: float, b: float) -> float:
+        """Draw a Beta(a, b) number; both parameters are at least 1."""
+        blocks = self._blocks()
+        x = _log_gamma_variate(a, blocks)
+        y = _log_gamma_variate(b, blocks)
+        return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
+
+    def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield the blocks of words of the next draw."""
+        entry = self._pull * DRAWS_PER_PULL + self._drawn
+        self._drawn += 1
+        block = 0
+        while True:
+            yield words(self._key, block, entry, DECISIONS + self._agent, OTHER)
+            block += 1
+
+
+def _unit(word: int) -> float:
+    """Return a uniform number in [0, 1) from a word."""
+    return (word >> 11) * _UNIT
+
+
+def _normal(first: int, second: int) -> float:
+    """Return a standard normal number from two words (Box and Muller)."""
+    return math.sqrt(-2.0 * math.log(1.0 - _unit(first))) * math.cos(2.0 * math.pi * _unit(second))
+
+
+def _log_gamma_variate(shape: float, blocks: Iterator[tuple[int, int, int, int]]) -> float:
+    """Return the logarithm of a Gamma(shape) number, shape at least 1 (Marsaglia and Tsang 2000)."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        w0, w1, w2, _ = next(blocks)
+        x = _normal(w0, w1)
+        v = 1.0 + c * x
+        v = v * v * v
+        if v > 0.0 and math.log(1.0 - _unit(w2)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return math.log(d) + math.log(v)
