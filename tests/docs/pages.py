@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 def run_script(script: str, folder: Path, **variables: str) -> list[str]:
-    """Run a shell script with this Python and this Partage. Return what it printed, split at its `==== block` lines."""
+    """Run a shell script with this Python and this Partage; return its output, split at the lines `==== block`."""
     if shutil.which("curl") is None:
         assert "CI" not in os.environ, "curl is not installed."
         pytest.skip("curl is not installed.")
