@@ -108,5 +108,5 @@ def test_the_audit_shows_every_promise():
         AuditRow("b", "Lemma 2", "y", "–", None, "≤ 5", "6", None, None, 100, "no verdict"),
     ]
     html = page([], [], [], [Section("A game", "small", 100, rows)], PROVENANCE)
-    for words in ("✗ p", "3 of 100", "✗ violated", "a note", "– no verdict", "× 0.800"):
+    for words in ("✗ p", "3 of 100", "✗ violated", "a note", "– no verdict", "×\N{NO-BREAK SPACE}0.800"):
         assert words in html

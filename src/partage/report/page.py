@@ -1,6 +1,7 @@
 """The data of the HTML report. The templates turn it into one self-contained file."""
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,6 +154,15 @@ def _premise(row: AuditRow) -> str:
     return {True: "✓ ", False: "✗ ", None: ""}[row.premise_met] + row.premise
 
 
+def _unbroken(text: str) -> str:
+    """Join a sign and its number by a no-break space.
+
+    >>> len(_unbroken("≤ 5 of 7").split(" "))
+    3
+    """
+    return re.sub(r"([≤≥=×]) ", "\\1\N{NO-BREAK SPACE}", text)
+
+
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(HERE / "templates"),
     autoescape=True,
@@ -161,4 +171,4 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals["signs"] = SIGNS
-TEMPLATES.filters.update(measured=measured, number=number, seconds=seconds, premise=_premise)
+TEMPLATES.filters.update(measured=measured, number=number, seconds=seconds, premise=_premise, unbroken=_unbroken)
