@@ -1,10 +1,10 @@
-"""Does it pay for everyone to take part? Equal-share settlements on random games, against 2-UCB alone.
+"""Does everyone gain from taking part? Equal-share settlements on random games, compared with 2-UCB alone.
 
     python -m bench.individual_rationality
 
-For each game the agent with the highest mean incentive regret is compared with 2-UCB alone. IR *fails* where she is
-above it by more than two standard errors of the difference. The worst of many agents over few runs looks worse than
-she is, so failures are played again, with another seed and more runs, for that agent alone.
+For each game the agent with the highest mean incentive regret is compared with 2-UCB alone. IR *fails* if the agent
+is above it by more than two standard errors of the difference. The worst of many agents over few runs looks worse
+than it is, so failures are played again for that agent, with another seed and more runs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ AGAIN = 5  # times the runs, where IR fails at first
 
 
 class Case(NamedTuple):
-    """One rule and settlement on one game: her mean incentive regret and 2-UCB's, with standard errors."""
+    """One rule and settlement on one game: the worst agent and 2-UCB alone, with standard errors."""
 
     game: int
     pattern: str
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
     @property
     def excess(self):
-        """By how many standard errors she is above 2-UCB alone."""
+        """By how many standard errors the agent is above 2-UCB alone."""
         gap, spread = self.incentive - self.alone, math.hypot(self.incentive_stderr, self.alone_stderr)
         return gap / spread if spread > 0 else math.copysign(math.inf, gap) if gap else 0.0
 
@@ -71,7 +71,7 @@ def random_game(generator):
     pattern = str(generator.choice(PATTERNS))
     if agents < arms and pattern != "dealt":
         pattern = "neighbours"
-    if pattern == "dealt":  # each arm to one agent, and to others with one chance in N
+    if pattern == "dealt":  # each arm goes to one agent, and to each other agent with probability 1/N
         rows = [set(np.flatnonzero(generator.random(arms) < 1 / arms).tolist()) for _ in range(agents)]
         for arm in range(arms):
             rows[int(generator.integers(agents))].add(arm)
@@ -88,7 +88,7 @@ def random_game(generator):
 
 
 def measure(number, runs, seed):
-    """Return a case for each rule and settlement on one game, and where IR fails the case played again."""
+    """Return a case for each rule and settlement on one game, and the second case where IR fails."""
     pattern, game = random_game(np.random.default_rng([seed, number]))
     alone, cases = {}, []
 
@@ -96,9 +96,9 @@ def measure(number, runs, seed):
         if (runs, seed) not in alone:
             # seeds of their own: paired runs would need their covariance
             alone[runs, seed] = play(
-                game.alone(), TwoUCB(), 4 * runs, seed + 10**6, "none", False, jobs=1
+                game.alone(), TwoUCB(), runs=4 * runs, seed=seed + 10**6, settlement="none", baseline=False, jobs=1
             ).overall_regret
-        result = play(game, rule, runs, seed, settlement, baseline=False, jobs=1)
+        result = play(game, rule, runs=runs, seed=seed, settlement=settlement, baseline=False, jobs=1)
         worst = result.worst_agent if agent is None else agent
         bare = result.individual_regret(int(np.argmax(result.folded.regret))).mean
         case = Case(
@@ -121,7 +121,7 @@ def main():
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", help="write every case as a line of JSON to this file")
+    parser.add_argument("--out", help="write every case to this file, one line of JSON each")
     asked = parser.parse_args()
     started, done = time.perf_counter(), {}
     with (
@@ -143,7 +143,7 @@ def main():
 def report(cases):
     """Print counts by rule and settlement, and every failure."""
     console = Console(width=None if Console().is_terminal else 170)
-    counts = Table(title="Is everyone at least as well off as with 2-UCB alone? Games by verdict")
+    counts = Table(title="Is every agent at least as well off as with 2-UCB alone? Games by verdict")
     columns = ("rule", "settlement", "games", "holds", "undecided", "fails", "fails again")
     for column in (*columns, "finished", "viable", "profit >= 0", "bare regret above 2-UCB"):
         counts.add_column(column, justify="right")

@@ -1,4 +1,4 @@
-"""Partage: learn together which option is best, while each shares only what she is willing to share.
+"""Partage: several parties learn together which option is best, and each shares only what it is willing to share.
 
 >>> import partage
 >>> game = partage.Game(
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     )
     from partage.board import Board, Pull, Record
     from partage.engine.tally import Tally
-    from partage.errors import FileError, InputError, MissingExtra, PartageError, SettlementError
+    from partage.errors import FileError, InputError, MissingExtra, PartageError, RuleError, SettlementError
     from partage.game import Game
+    from partage.gamefile import GameFile, read_game
+    from partage.ledger.verify import Verified, verify
     from partage.rules import (
         IMED,
         KLETC,
@@ -42,10 +44,14 @@ if TYPE_CHECKING:
         UnbalancedETC,
     )
     from partage.rules.rule import Rule
-    from partage.sharing import Sharing
+    from partage.settle import Settlement
+    from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
     from partage.simulate.play import play
-    from partage.simulate.result import Estimate, Result
+    from partage.simulate.result import ArmFigures, Estimate, Result
+    from partage.tape import Draws
+    from partage.theory.audit import audit
+    from partage.theory.audit_row import AuditRow
 
 __version__ = "0.2.0"
 
@@ -53,6 +59,8 @@ __all__ = [
     "IMED",
     "KLETC",
     "KLUCB",
+    "ArmFigures",
+    "AuditRow",
     "BalancedETC",
     "BalancedGLR",
     "Bernoulli",
@@ -60,19 +68,25 @@ __all__ = [
     "Board",
     "Constant",
     "Discrete",
+    "Draws",
     "Empirical",
     "Estimate",
     "FileError",
     "FullSharing",
     "Game",
+    "GameFile",
     "InputError",
+    "MissingExtra",
     "NoProtocol",
     "PartageError",
     "Pull",
     "RandomBernoulli",
+    "RandomSharing",
     "Record",
     "Result",
     "Rule",
+    "RuleError",
+    "Settlement",
     "SettlementError",
     "Sharing",
     "Tally",
@@ -81,13 +95,18 @@ __all__ = [
     "TwoUCB",
     "UnbalancedETC",
     "Uniform",
+    "Verified",
+    "audit",
     "bernoulli",
     "play",
     "play_run",
+    "read_game",
+    "rules",
+    "verify",
 ]
 
-# Each name comes with its room the first time it is asked for: `import partage`, `partage --help` and the client must
-# not wait for numba and polars.
+# Each name is imported from its room when it is first used: `import partage`, `partage --help` and the client must
+# not wait for numpy, numba and polars, and must work without them.
 _ROOMS = {
     "arms": (
         "Bernoulli",
@@ -101,13 +120,11 @@ _ROOMS = {
         "bernoulli",
     ),
     "board": ("Board", "Pull", "Record"),
-    "rules.rule": ("Rule",),
     "engine.tally": ("Tally",),
-    "errors": ("FileError", "InputError", "MissingExtra", "PartageError", "SettlementError"),
-    "simulate.chunk": ("play_run",),
-    "simulate.play": ("play",),
-    "simulate.result": ("Estimate", "Result"),
+    "errors": ("FileError", "InputError", "MissingExtra", "PartageError", "RuleError", "SettlementError"),
     "game": ("Game",),
+    "gamefile": ("GameFile", "read_game"),
+    "ledger.verify": ("Verified", "verify"),
     "rules": (
         "IMED",
         "KLETC",
@@ -120,22 +137,37 @@ _ROOMS = {
         "TwoUCB",
         "UnbalancedETC",
     ),
-    "sharing": ("Sharing",),
+    "rules.rule": ("Rule",),
+    "settle": ("Settlement",),
+    "sharing": ("RandomSharing", "Sharing"),
+    "simulate.chunk": ("play_run",),
+    "simulate.play": ("play",),
+    "simulate.result": ("ArmFigures", "Estimate", "Result"),
+    "tape": ("Draws",),
+    "theory.audit": ("audit",),
+    "theory.audit_row": ("AuditRow",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for a good one
+if not TYPE_CHECKING:  # a type checker that sees it accepts every misspelt name
 
     def __getattr__(name: str) -> object:
         from importlib import import_module
         from importlib.util import find_spec
 
-        if name in _ROOM_OF:
-            value = getattr(import_module(f"partage.{_ROOM_OF[name]}"), name)
-        elif not name.startswith("_") and find_spec(f"partage.{name}"):  # a room itself, such as partage.arms
-            value = import_module(f"partage.{name}")
-        else:
-            raise AttributeError(f"module 'partage' has no attribute {name!r}")
+        try:
+            if name in _ROOM_OF:
+                value = getattr(import_module(f"partage.{_ROOM_OF[name]}"), name)
+            elif not name.startswith("_") and find_spec(f"partage.{name}"):  # a room, such as partage.rules
+                value = import_module(f"partage.{name}")
+            else:
+                raise AttributeError(f"module 'partage' has no attribute {name!r}")
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] == "partage":
+                raise
+            from partage.errors import MissingExtra
+
+            raise MissingExtra(f"partage.{name}", "research") from error
         globals()[name] = value
         return value
 

@@ -1,6 +1,6 @@
-"""The game (LSI-MAMAB): arms, who shares what, and for how long."""
+"""The game (LSI-MAMAB): the arms, who shares which of them, and the horizon."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import get_args
@@ -27,7 +27,7 @@ class Game:
     horizon
         Pulls per agent (the paper's T), at least 2.
     agent_names
-        Names of the agents, in the order in which they act; "agent 1" and so on where there are none.
+        Names of the agents, in the order in which they act; by default "agent 1" and so on.
 
     >>> from partage import Game, Sharing, bernoulli
     >>> game = Game(bernoulli([0.9, 0.8, 0.8]), Sharing.round_robin(agents=6, arms=3), horizon=1000)
@@ -41,7 +41,7 @@ class Game:
     agent_names: Sequence[str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        arms = tuple(self.arms) if isinstance(self.arms, Sequence) else (self.arms,)
+        arms = tuple(self.arms) if isinstance(self.arms, Iterable) else (self.arms,)
         if not arms:
             raise InputError("A game has no arms; it needs at least one.")
         for place, arm in enumerate(arms):
@@ -55,7 +55,8 @@ class Game:
         object.__setattr__(self, "horizon", check_size(self.agents, self.horizon))
         _unique("arm", self.arm_names)
         if self.agent_names is not None:
-            names = tuple(self.agent_names)
+            listed = isinstance(self.agent_names, Iterable) and not isinstance(self.agent_names, str)
+            names = tuple(self.agent_names) if listed else (self.agent_names,)
             if len(names) != self.agents:
                 raise InputError(f"There are {len(names)} agent names for {self.agents} agents.")
             _unique("agent", names)
@@ -68,34 +69,42 @@ class Game:
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
-        """The expected reward of each arm (the paper's mu); nan where it is drawn anew in each run."""
+        """The expected reward of each arm (the paper's mu); nan if it is drawn anew in each run."""
         return np.array([arm.mean for arm in self.arms])
 
     @cached_property
     def gaps(self) -> NDArray[np.float64]:
-        """What each arm lacks to the best (the paper's Delta)."""
+        """The gap of each arm to the best (the paper's Delta)."""
         return np.max(self.means) - self.means
 
     @cached_property
     def arm_names(self) -> tuple[str, ...]:
-        """Names of the arms; "arm 1" and so on where there are none."""
+        """Names of the arms; by default "arm 1" and so on."""
         return tuple(arm.name or f"arm {place}" for place, arm in enumerate(self.arms, start=1))
 
     def agent_name(self, agent: int) -> str:
-        """Name of an agent, counted from 0."""
-        return self.agent_names[agent] if self.agent_names else f"agent {agent + 1}"
+        """Return the name of an agent, counted from 0."""
+        at = self.checked_agent(agent)
+        return self.agent_names[at] if self.agent_names else f"agent {at + 1}"
+
+    def checked_agent(self, agent: object) -> int:
+        """Return the number of an agent, if there is one: 0 to M - 1."""
+        at = count("The agent", agent, at_least=0)
+        if at >= self.agents:
+            raise InputError(f"The agent is {at}; it must be at most {self.agents - 1}, as agents count from 0.")
+        return at
 
     def fixed_arms(self) -> list[Arm]:
-        """Return the arms of a game in which none is left to draw."""
+        """Return the arms of a game that has no random arms."""
         return [arm for arm in self.arms if not isinstance(arm, RandomBernoulli)]
 
     @property
     def random(self) -> bool:
-        """Whether something in the game is drawn anew in each run (the order of agents apart)."""
+        """Whether arms or sharing are drawn anew in each run. The order of agents does not count."""
         return isinstance(self.sharing, RandomSharing) or any(isinstance(arm, RandomBernoulli) for arm in self.arms)
 
     def with_sharing(self, sharing: Sharing | RandomSharing) -> "Game":
-        """Return the same game with other sharing."""
+        """Return the same game with another sharing."""
         return replace(self, sharing=sharing)
 
     def drawn(self, generator: np.random.Generator) -> "Game":
@@ -106,25 +115,27 @@ class Game:
         return replace(self, arms=arms, sharing=self.sharing.drawn(generator))
 
     def alone(self) -> "Game":
-        """Return the game of one agent on the same arms, with nobody to share with."""
+        """Return the game of a single agent on the same arms, which shares nothing."""
         return replace(self, sharing=Sharing.nothing(1, len(self.arms)), agent_names=None)
 
 
 def check_size(agents: object, horizon: object) -> int:
-    """Return the horizon, if it and the pulls of all agents together can be counted in 64 bits."""
+    """Return the horizon, if the pulls of all agents together fit into 64 bits."""
     agents, horizon = count("The number of agents", agents), count("The horizon", horizon, at_least=2)
-    longest = (2**63 - 1) // agents - 2  # two steps to spare: the engine looks one ahead
+    longest = (2**63 - 1) // agents - 2  # two steps to spare, as the engine looks one ahead
     if horizon > longest:
         raise InputError(
-            f"{agents:,} agents times a horizon of {horizon:,} is beyond 64 bits; "
+            f"{agents:,} agents times a horizon of {horizon:,} exceeds 64 bits; "
             f"the product must be at most {2**63 - 1:,}."
         )
     return horizon
 
 
-def _unique(what: str, names: Sequence[str]) -> None:
+def _unique(what: str, names: Sequence[object]) -> None:
     seen = set()
     for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"The name of an {what} is {name!r}; it must be a string.")
         if name in seen:
             raise InputError(f"Two {what}s have the name {name!r}; names must differ.")
         seen.add(name)

@@ -123,7 +123,7 @@ def test_a_transport_of_the_other_kind_is_refused(new: New) -> None:
     live = new(["a"])
     with pytest.raises(InputError, match="AsyncBaseTransport"):
         AsyncAgent(URL, live.id, "pt_ag_x", transport=live.transport)
-    with pytest.raises(InputError, match="httpx.BaseTransport"):
+    with pytest.raises(InputError, match=r"httpx\.BaseTransport"):
         Agent(URL, live.id, "pt_ag_x", transport=live.async_transport)
 
 

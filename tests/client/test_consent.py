@@ -79,7 +79,7 @@ def test_a_consent_that_comes_again_late_changes_nothing(new: New) -> None:
     agent.share(["a", "b"])
     sent = next(request for request in live.requests if request.method == "PATCH")
     agent.share([])
-    assert live.handle(sent).status_code == 200  # what the network held back
+    assert live.answer(sent).status_code == 200  # what the network held back
     assert live.state.members[agent.id].shares == frozenset()
     agent.close()
 

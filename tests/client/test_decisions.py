@@ -70,7 +70,7 @@ def test_the_controllers_list_of_open_arms_stands(new: New) -> None:
 def test_one_at_a_time_every_pull_is_the_controllers(new: New, rule: str) -> None:
     live, draw = new(["a", "b", "c"], horizon=200, rule=rule), random.Random(1)
     agents = [live.joined(*shares, invite=str(i)) for i, shares in enumerate(["a", "b", "c", "ab", ""])]
-    for _ in range(400):
+    for _ in range(200):
         agent = draw.choice(agents)
         live.sleep(2.0)  # so that it reads the board
         state = live.state
@@ -80,7 +80,7 @@ def test_one_at_a_time_every_pull_is_the_controllers(new: New, rule: str) -> Non
         agent.tell(pull, draw.random() ** (1 + arm))
     for agent in agents:
         agent.close()
-    assert sum(member.used for member in live.state.members.values()) == 400
+    assert sum(member.used for member in live.state.members.values()) == 200
     assert all(agent.unpaid == 0 for agent in agents)
 
 

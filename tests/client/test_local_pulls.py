@@ -177,9 +177,7 @@ def test_a_fast_loop_reports_every_quarter_of_the_controllers_patience(new: New)
     assert 48 <= len(live.names("POST commits")) <= 51
 
 
-def test_a_report_that_comes_too_late_is_lost_and_the_loop_goes_on(
-    new: New, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_late_report_is_lost_and_the_loop_goes_on(new: New, caplog: pytest.LogCaptureFixture) -> None:
     live = new(["a", "b"], horizon=1000)
     first, second = live.join("a"), live.join("b")
     agent = live.joined()

@@ -124,7 +124,7 @@ def test_a_state_file_of_release_0_1_resumes(tmp_path: Path) -> None:
             pull = agent.ask()
             agent.tell(pull, 0.5)
             assert (agent.id, agent.shares) == ("a3", ["Old Mill"])
-            assert agent.unpaid == 1  # release 0.1 made that pull years ago
+            assert agent.unpaid == 0
         assert sent.index("POST commits") < len(sent) - 1
         assert len(agent.head) == 64
     finally:

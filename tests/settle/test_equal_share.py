@@ -204,7 +204,7 @@ def ceiling(best, lower, upper, two_log, steps):
 )
 def test_the_ceiling_is_below_what_2_ucb_costs(means, horizon):
     """With the true gaps not by much; with gaps known only in part still below."""
-    alone = play(Game(bernoulli(means), Sharing.nothing(1, len(means)), horizon), TwoUCB(), 400, baseline=False)
+    alone = play(Game(bernoulli(means), Sharing.nothing(1, len(means)), horizon), TwoUCB(), runs=400, baseline=False)
     cost = alone.overall_regret
     gaps, two_log = means[0] - np.array(means), 2 * math.log(horizon)
     exact = ceiling(means[0], gaps, gaps, two_log, horizon)
@@ -242,7 +242,7 @@ def test_no_gap_no_ceiling():
     fee=st.sampled_from([0.0, 0.1, 2.0]),
 )
 def test_the_settlement_by_hand(game, rule, seed, name, fee):
-    result = play(game, rule, 1, seed, name, baseline=False, fee=fee)
+    result = play(game, rule, runs=1, seed=seed, settlement=name, baseline=False, fee=fee)
     tally, game = play_run(game, rule, seed), as_played(game, rule)
     _, upper, plain, left = gaps_by_hand(game, tally)
     best, *ends = ends_of(game, tally, name == "equal-share-expected")
@@ -295,7 +295,7 @@ def test_arms_that_nobody_shares_are_not_settled():
     tally = play_run(game, BalancedGLR())
     assert tally.commit[:, 2].any()
     assert tally.active.tolist() == [True, False, False]
-    result = play(game, BalancedGLR(), 1, settlement="equal-share-expected", baseline=False)
+    result = play(game, BalancedGLR(), runs=1, settlement="equal-share-expected", baseline=False)
     assert result.finished == 1
     compensated = float(tally.explore[:, 1].sum() + tally.commit[:, 1].sum())  # gap 1 a pull
     total = sum(result.incentive_regret(m).mean for m in range(3))
@@ -305,7 +305,10 @@ def test_arms_that_nobody_shares_are_not_settled():
 
 def test_a_finished_run_with_many_agents_is_viable_and_takes_its_fee():
     game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=50, arms=2), horizon=10_000)
-    free, dear = (play(game, BalancedETC(), 10, 1, "equal-share", baseline=False, fee=fee) for fee in (0, 0.25))
+    free, dear = (
+        play(game, BalancedETC(), runs=10, seed=1, settlement="equal-share", baseline=False, fee=fee)
+        for fee in (0, 0.25)
+    )
     assert (free.finished, free.viable, dear.viable) == (1, 1, 1)
     assert free.controller_profit.mean == pytest.approx(0, abs=1e-9)
     assert dear.controller_profit.mean > 0
@@ -321,12 +324,12 @@ def test_two_arms_just_told_apart_are_told_apart_by_the_settlement_too(rule):
         assert tally.active.tolist() == [True, False]
         _, lower, upper = ends_of(game, tally, False)
         assert 0 < lower[1] < 0.4 < upper[1]
-    assert play(game, rule, 10, 1, "equal-share", baseline=False).viable > 0.5
+    assert play(game, rule, runs=10, seed=1, settlement="equal-share", baseline=False).viable > 0.5
 
 
 def test_two_agents_with_balanced_etc_make_a_loss_and_it_is_reported():
     game = Game(bernoulli([0.9, 0.8]), Sharing.round_robin(agents=2, arms=2), horizon=10**5)
-    result = play(game, BalancedETC(), 10, 0, "equal-share", baseline=True)
+    result = play(game, BalancedETC(), runs=10, settlement="equal-share", baseline=True)
     assert (result.finished, result.viable) == (1, 0)
     assert result.controller_profit.mean < 0
     assert result.individually_rational  # everyone pays her ceiling
@@ -334,7 +337,7 @@ def test_two_agents_with_balanced_etc_make_a_loss_and_it_is_reported():
 
 def test_an_unfinished_run_says_so():
     game = Game(bernoulli([0.5, 0.45]), Sharing.round_robin(agents=4, arms=2), horizon=100)
-    result = play(game, BalancedETC(), 10, 0, "equal-share", baseline=False)
+    result = play(game, BalancedETC(), runs=10, settlement="equal-share", baseline=False)
     assert result.finished == 0
     assert result.uncovered.mean > result.max_individual_regret.mean
     assert result.controller_profit.mean == 0
@@ -344,7 +347,7 @@ def test_an_unfinished_run_says_so():
 @pytest.mark.parametrize("name", ["equal-share", "equal-share-expected"])
 def test_a_horizon_of_a_trillion(rule, name):
     game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=100, arms=2), horizon=10**12)
-    result = play(game, rule, 2, 0, name, baseline=False)
+    result = play(game, rule, runs=2, settlement=name, baseline=False)
     assert result.finished == 1
     if name == "equal-share-expected" or rule == BalancedETC():
         assert result.viable == 1

@@ -310,7 +310,7 @@ RULES = st.sampled_from([BalancedETC(), BalancedETC(2.0), FullSharing(), Balance
 def test_a_simulated_run_settles_as_the_simulator_says(game, rule, name, fee, seed):
     if name == "paper":
         fee, rule = 0.0, rule if isinstance(rule, BalancedETC) else BalancedETC()
-    result = play(game, rule, 1, seed, name, baseline=False, fee=fee)
+    result = play(game, rule, runs=1, seed=seed, settlement=name, baseline=False, fee=fee)
     tally, game = play_run(game, rule, seed), as_played(game, rule)
     pulls = tally.explore + tally.commit
     settled = settle(settlement_for(name, rule, fee), board_of(game, tally), pulls)

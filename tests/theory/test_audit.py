@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from scipy import special
 from tests.support import strategies
 
 from partage import BalancedETC, Constant, FullSharing, Game, NoProtocol, Sharing, TwoUCB, bernoulli, play_run
@@ -25,9 +26,11 @@ from partage.report.audit_table import show, summary
 from partage.theory import bounds
 from partage.theory.audit import AuditRow, Section, audit, paper_audit
 from partage.theory.audit_row import HOLDS, NO_VERDICT, NOT_APPLICABLE, VIOLATED
-from partage.theory.event_checks import explore_watch, good_runs, two_ucb_pulls
-from partage.theory.measure import Alone, Seen, observe
-from partage.theory.verdicts import binomial_interval, judge, judge_event
+from partage.theory.event_checks import check_exploration, event_held, two_ucb_pulls
+from partage.theory.judging import binomial_interval
+from partage.theory.measure import Alone, Measurements, measure
+from partage.theory.verdicts import event_verdicts
+from partage.theory.verdicts import verdicts as judge
 
 LABELS = [
     "Th1",
@@ -47,8 +50,8 @@ SMALL = Game(bernoulli([0.9, 0.1]), Sharing.round_robin(10, 2), 1000)  # meets e
 
 
 @pytest.fixture(scope="module")
-def seen() -> Seen:
-    return observe(SMALL, BalancedETC(), runs=2000, seed=0)
+def seen() -> Measurements:
+    return measure(SMALL, BalancedETC(), runs=2000, seed=0)
 
 
 def verdicts(rows: list[AuditRow]) -> dict[str, str]:
@@ -59,7 +62,7 @@ def verdicts(rows: list[AuditRow]) -> dict[str, str]:
     return found
 
 
-# --- watching -----------------------------------------------------------------------------------------------
+# --- checks of runs -----------------------------------------------------------------------------------------------
 
 
 def good_by_hand(game: Game, key: np.ndarray, counts: list[int], private: bool = False) -> bool:
@@ -78,7 +81,7 @@ def test_good_event_is_that_of_a_plain_loop(arms: tuple) -> None:
     game = Game(arms, Sharing.round_robin(6, len(arms)), 3)  # so short that E often fails
     keys, counts = tape.run_keys(5, 0, 300), np.full((300, len(arms)), 9)
     good = np.zeros(300, np.bool_)
-    good_runs(game_table(game).rewards, game.means, keys, counts, tape.TAPE, math.log(3), good)
+    event_held(game_table(game).rewards, game.means, keys, counts, tape.TAPE, math.log(3), good)
     assert good.tolist() == [good_by_hand(game, key, [9] * len(arms)) for key in keys]
     assert 0 < np.sum(~good) < 300
 
@@ -88,16 +91,16 @@ def test_good_event_catches_a_wrong_mean() -> None:
     table = reward_table(bernoulli([0.5]))
     good = np.zeros(20, np.bool_)
     for mean, expected in ((0.5, True), (0.9, False)):
-        good_runs(table, np.array([mean]), keys, counts, tape.TAPE, math.log(1000), good)
+        event_held(table, np.array([mean]), keys, counts, tape.TAPE, math.log(1000), good)
         assert good.tolist() == [expected] * 20
     # How far off is seen: a constant 0 of an alleged mean 1 is caught as soon as sqrt(1.5 log T / n) < 1.
     table, last = reward_table([Constant(0.0)]), math.floor(1.5 * math.log(1000))
     for count, expected in ((last, True), (last + 1, False)):
-        good_runs(table, np.array([1.0]), keys, np.full((20, 1), count), tape.TAPE, math.log(1000), good)
+        event_held(table, np.array([1.0]), keys, np.full((20, 1), count), tape.TAPE, math.log(1000), good)
         assert good.tolist() == [expected] * 20
 
 
-def tightest_by_hand(game: Game, rule: BalancedETC, key: np.ndarray) -> float:
+def ratio_by_hand(game: Game, rule: BalancedETC, key: np.ndarray) -> float:
     """Play by the rule's own words, and look at the start of every step."""
     sharing, arms = game.sharing, len(game.arms)
     rewards = tape.Rewards(key, reward_table(game.fixed_arms()))
@@ -105,18 +108,18 @@ def tightest_by_hand(game: Game, rule: BalancedETC, key: np.ndarray) -> float:
     order = range(game.agents)
     if sharing.shuffled:
         order = tape.permutation(key[0], key[1], tape.AGENT_ORDER, game.agents).tolist()
-    tightest = math.inf
+    ratio = math.inf
     for step in range(1, game.horizon + 1):
         if len(board.actives()) > 1:
             least = min(board.counts[arm] for arm in board.actives())
-            tightest = min(tightest, (least + 1) * arms / step)
+            ratio = min(ratio, (least + 1) * arms / step)
             assert (least >= bounds.explore_floor(step, arms)) is ((least + 1) * arms / step >= 1)
         for agent in order:
             arm, share = rule.decide(board, sharing.of(agent))
             if share:
                 board.record.add(arm, rewards.broadcast(arm, board.counts[arm]))
                 rule.revise(board)
-    return tightest
+    return ratio
 
 
 @settings(max_examples=60)
@@ -125,35 +128,35 @@ def tightest_by_hand(game: Game, rule: BalancedETC, key: np.ndarray) -> float:
     strategies.balances(),
     st.integers(0, 1000),
 )
-def test_what_is_watched_is_what_was_played_and_proven_lemmas_hold(game: Game, balance: float, seed: int) -> None:
+def test_what_is_checked_is_what_was_played_and_proven_lemmas_hold(game: Game, balance: float, seed: int) -> None:
     rule = BalancedETC(balance)
-    seen = observe(game, rule, runs=2, seed=seed, jobs=1)  # the watch's counts are compared with the play's in there
-    assert seen.tightest is not None
+    seen = measure(game, rule, runs=2, seed=seed, jobs=1)  # it compares the check's counts with the play's
+    assert seen.explore_ratio is not None
     for run, key in enumerate(tape.run_keys(seed, 0, 2)):
-        assert seen.tightest[run] == tightest_by_hand(game, rule, key)
-        assert seen.good[run] == good_by_hand(game, key, seen.broadcasts[run].tolist())
+        assert seen.explore_ratio[run] == ratio_by_hand(game, rule, key)
+        assert seen.event_held[run] == good_by_hand(game, key, seen.broadcasts[run].tolist())
     for row in judge(seen):
         if row.label in ("suboptimal", "lemma_number_explore", "range") and row.premise_met:
             assert row.verdict in (HOLDS, NO_VERDICT), row
 
 
-def test_explore_watch_catches_an_arm_that_is_not_broadcast() -> None:
+def test_the_check_of_exploration_catches_an_arm_that_is_not_broadcast() -> None:
     game = Game(bernoulli([0.5, 0.5, 0.5]), Sharing.lists([[0], [1]], arms=3), 30)  # nobody shares the third
-    counts, tightest, never = np.zeros((1, 3), np.int64), np.zeros(1), np.full((1, 3), -1)
-    explore_watch(game_table(game), 1.0, tape.run_keys(0, 0, 1), never, never, counts, tightest)
+    counts, ratio, never = np.zeros((1, 3), np.int64), np.zeros(1), np.full((1, 3), -1)
+    check_exploration(game_table(game), 1.0, tape.run_keys(0, 0, 1), never, never, counts, ratio)
     assert counts.tolist() == [[1, 1, 0]]  # balanced: the others wait for it
-    assert tightest[0] == 3 * 1 / 30
+    assert ratio[0] == 3 * 1 / 30
 
 
-def test_explore_watch_must_agree_with_the_play(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_exploration_must_agree_with_the_play(monkeypatch: pytest.MonkeyPatch) -> None:
     from partage.theory import measure as room
 
-    def miscounts(game, balance, keys, step, agent, counts, tightest):  # type: ignore[no-untyped-def]
+    def miscounts(game, balance, keys, step, agent, counts, ratio):  # type: ignore[no-untyped-def]
         counts[:] = 1
 
-    monkeypatch.setattr(room, "explore_watch", miscounts)
+    monkeypatch.setattr(room, "check_exploration", miscounts)
     with pytest.raises(AssertionError, match="other broadcasts"):
-        observe(SMALL, BalancedETC(), runs=2, seed=0)
+        measure(SMALL, BalancedETC(), runs=2, seed=0)
 
 
 def test_two_ucb_pulls_are_those_of_the_play() -> None:
@@ -162,10 +165,10 @@ def test_two_ucb_pulls_are_those_of_the_play() -> None:
     table = game_table(game.alone())
     two_ucb_pulls(table, tape.run_keys(3, 0, 5), pulls, new_outcome(table))
     assert pulls.tolist() == [play_run(game.alone(), TwoUCB(), 3, run).commit[0].tolist() for run in range(5)]
-    alone = observe(game, TwoUCB(), runs=5, seed=3).alone
+    alone = measure(game, TwoUCB(), runs=5, seed=3).alone
     assert alone is not None
     assert alone.pulls.tolist() == pulls.tolist()
-    assert alone.good.tolist() == [
+    assert alone.event_held.tolist() == [
         good_by_hand(game, key, row, private=True) for key, row in zip(tape.run_keys(3, 0, 5), pulls, strict=True)
     ]
 
@@ -173,11 +176,11 @@ def test_two_ucb_pulls_are_those_of_the_play() -> None:
 def test_incentive_regret_is_that_of_the_runs_in_which_e_held() -> None:
     game = Game(bernoulli([1.0, 0.0, 0.5, 0.5]), Sharing.round_robin(40, 4), 6)
     runs, log, c, k = 150, math.log(6), 4.0, 3.5 - math.sqrt(12)
-    seen = observe(game, BalancedETC(), runs=runs, seed=1)
-    assert 0 < np.sum(~seen.good) < runs
+    seen = measure(game, BalancedETC(), runs=runs, seed=1)
+    assert 0 < np.sum(~seen.event_held) < runs
     assert seen.eliminated.any()
     rows = []
-    for run in np.flatnonzero(seen.good):
+    for run in np.flatnonzero(seen.event_held):
         tally = play_run(game, BalancedETC(), 1, int(run))
         incentive = []
         for agent in range(40):
@@ -206,7 +209,7 @@ def test_the_same_on_any_number_of_threads() -> None:
 # --- verdicts -----------------------------------------------------------------------------------------------
 
 
-def test_every_promise_holds_where_its_premise_is_met(seen: Seen) -> None:
+def test_every_promise_holds_where_its_premise_is_met(seen: Measurements) -> None:
     rows = judge(seen)
     assert [row.label for row in rows] == LABELS
     found = verdicts(rows)
@@ -223,11 +226,11 @@ def scaled(values: np.ndarray, by: float) -> np.ndarray:
 
 PLANTS = {
     "Th1": lambda seen: replace(seen, overall=seen.overall + 1000),
-    "event1": lambda seen: replace(seen, good=np.arange(seen.runs) % 20 > 0),
-    "event1 2": lambda seen: replace(seen, good=np.arange(seen.runs) % 20 > 0),
+    "event1": lambda seen: replace(seen, event_held=np.arange(seen.runs) % 20 > 0),
+    "event1 2": lambda seen: replace(seen, event_held=np.arange(seen.runs) % 20 > 0),
     "suboptimal": lambda seen: replace(seen, broadcasts=scaled(seen.broadcasts, 6)),
     "suboptimal 2": lambda seen: replace(seen, eliminated=~seen.eliminated),
-    "lemma_number_explore": lambda seen: replace(seen, tightest=seen.tightest - 1.01),
+    "lemma_number_explore": lambda seen: replace(seen, explore_ratio=seen.explore_ratio - 1.01),
     "Lemma_Commit": lambda seen: replace(seen, commit=seen.commit + 600),
     "range": lambda seen: replace(seen, broadcasts=np.zeros_like(seen.broadcasts)),
     "range 2": lambda seen: replace(seen, broadcasts=scaled(seen.broadcasts, 6)),
@@ -239,7 +242,7 @@ PLANTS = {
 
 
 @pytest.mark.parametrize("promise", PLANTS)
-def test_a_planted_violation_is_found(seen: Seen, promise: str) -> None:
+def test_a_planted_violation_is_found(seen: Measurements, promise: str) -> None:
     rows = judge(PLANTS[promise](seen))
     assert verdicts(rows)[promise] == VIOLATED
     row = rows[list(verdicts(rows)).index(promise)]
@@ -248,7 +251,7 @@ def test_a_planted_violation_is_found(seen: Seen, promise: str) -> None:
 
 
 @pytest.mark.parametrize("promise", ["suboptimal", "suboptimal 2", "range", "range 2"])
-def test_one_run_is_enough_where_e_held_and_none_where_it_did_not(seen: Seen, promise: str) -> None:
+def test_one_run_is_enough_where_e_held_and_none_where_it_did_not(seen: Measurements, promise: str) -> None:
     planted, one = PLANTS[promise](seen), np.arange(seen.runs) == 7
     mixed = replace(
         seen,
@@ -257,11 +260,11 @@ def test_one_run_is_enough_where_e_held_and_none_where_it_did_not(seen: Seen, pr
     )
     row = judge(mixed)[list(verdicts(judge(mixed))).index(promise)]
     assert (row.verdict, row.violations, row.runs) == (VIOLATED, 1, 2000)
-    excused = judge(replace(mixed, good=~one))[list(verdicts(judge(mixed))).index(promise)]
+    excused = judge(replace(mixed, event_held=~one))[list(verdicts(judge(mixed))).index(promise)]
     assert (excused.verdict, excused.violations, excused.runs) == (HOLDS, 0, 1999)
 
 
-def test_a_bound_scaled_down_is_found_to_be_passed(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_scaled_down_is_found_to_be_passed(seen: Measurements, monkeypatch: pytest.MonkeyPatch) -> None:
     true_bound = bounds.overall_regret
     monkeypatch.setattr(bounds, "overall_regret", lambda *of: true_bound(*of) / 20)
     monkeypatch.setattr(bounds, "broadcasts", lambda gap, horizon, balance: 60)
@@ -274,7 +277,7 @@ def test_a_bound_scaled_down_is_found_to_be_passed(seen: Seen, monkeypatch: pyte
     }  # fmt: skip
 
 
-def test_a_mean_near_its_bound_gets_no_verdict(seen: Seen) -> None:
+def test_a_mean_near_its_bound_gets_no_verdict(seen: Measurements) -> None:
     bound = judge(seen)[0].bound_value
     assert bound is not None
     noise = np.where(np.arange(seen.runs) % 2, 100.0, -100.0)  # a standard error of 2.2
@@ -282,7 +285,7 @@ def test_a_mean_near_its_bound_gets_no_verdict(seen: Seen) -> None:
         assert judge(replace(seen, overall=bound + shift + noise))[0].verdict == expected
 
 
-def test_one_agent_of_many_who_loses_is_found(seen: Seen) -> None:
+def test_one_agent_of_many_who_loses_is_found(seen: Measurements) -> None:
     assert seen.incentive is not None
     mean, stderr = seen.incentive
     worse = np.where(np.arange(10) == 3, 15.0, mean)  # alone she would lose 13.6
@@ -298,8 +301,8 @@ def test_a_single_run_gives_no_verdict_on_an_average() -> None:
     assert [found[name] for name in ("Th1", "Lemma_Commit", "Theorem_IR")] == [NO_VERDICT] * 3
 
 
-def test_no_run_with_e_gives_no_verdict_on_what_is_given_e(seen: Seen) -> None:
-    found = verdicts(judge(replace(seen, good=np.zeros(seen.runs, np.bool_))))
+def test_no_run_with_e_gives_no_verdict_on_what_is_given_e(seen: Measurements) -> None:
+    found = verdicts(judge(replace(seen, event_held=np.zeros(seen.runs, np.bool_))))
     given_e = ("suboptimal", "suboptimal 2", "Lemma_Commit", "range", "range 2", "Theorem_IR")
     assert [found[name] for name in given_e] == [NO_VERDICT] * len(given_e)
     assert found["event1"] == VIOLATED
@@ -321,14 +324,27 @@ def test_binomial_interval_by_its_definition(failed: int, runs: int) -> None:
         assert high == 1.0
 
 
+@given(runs=st.integers(1, 10**6), part=st.one_of(st.just(0.0), st.just(1.0), st.floats(0, 1), st.floats(0, 1e-4)))
+def test_binomial_interval_is_that_of_scipy(runs: int, part: float) -> None:
+    failed = round(part * runs)
+    low, high = binomial_interval(failed, runs)
+    assert low == pytest.approx(special.betaincinv(failed, runs - failed + 1, 0.005) if failed else 0.0, rel=1e-8)
+    assert high == pytest.approx(
+        special.betaincinv(failed + 1, runs - failed, 0.995) if failed < runs else 1.0, rel=1e-8
+    )
+
+
 def test_a_bound_beyond_one_gets_no_verdict() -> None:
     game = Game(bernoulli([0.5, 0.5, 0.5]), Sharing.round_robin(6, 3), 4)
-    assert [row.verdict for row in judge_event(observe(game, BalancedETC(), 50, 0))] == [NOT_APPLICABLE, NO_VERDICT]
+    assert [row.verdict for row in event_verdicts(measure(game, BalancedETC(), runs=50, seed=0))] == [
+        NOT_APPLICABLE,
+        NO_VERDICT,
+    ]
 
 
 def test_e_is_seen_to_fail_where_the_horizon_is_short() -> None:
     game = Game(bernoulli([0.5, 0.5]), Sharing.round_robin(5, 2), 5)
-    paper, ours = judge_event(observe(game, BalancedETC(), 10_000, 0, only_event=True))
+    paper, ours = event_verdicts(measure(game, BalancedETC(), runs=10_000, seed=0, only_event=True))
     assert paper.violations == ours.violations
     assert 10 < (paper.violations or 0) < 200
     assert paper.bound_value == ours.bound_value == 0.8
@@ -442,7 +458,7 @@ def test_two_ucb_is_not_played_to_the_end_of_time() -> None:
 def test_long_runs_are_watched_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     from partage.theory import measure as room
 
-    monkeypatch.setattr(room, "WATCHED_BROADCASTS", 500)
+    monkeypatch.setattr(room, "CHECKED_BROADCASTS", 500)
     row = next(row for row in audit(SMALL, runs=10) if row.label == "lemma_number_explore")
     assert row.runs < 10
     assert "of 10 runs" in row.note
@@ -471,7 +487,7 @@ def test_the_papers_own_experiments_do_not_meet_its_premise_and_are_rational_all
         ir = rows["Theorem_IR"]
         assert (ir.premise_met, ir.verdict) == (False, NOT_APPLICABLE)
         assert numbers in ir.premise
-        assert "holds all the same" in ir.note
+        assert "holds nevertheless" in ir.note
         assert rows["range"].premise_met is range_met
     assert "72,381 > 32,000" in paper[0].rows[8].premise
     assert "8,684 is not > 32,000" in paper[1].rows[8].premise

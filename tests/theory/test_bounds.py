@@ -132,16 +132,16 @@ def test_smallest_gap_is_positive() -> None:
 # --- information --------------------------------------------------------------------------------------------
 
 
-def test_bernoulli_kl() -> None:
+def test_kl() -> None:
     p, q = Decimal("0.8"), Decimal("0.9")
-    assert close(bounds.bernoulli_kl(0.8, 0.9), p * (p / q).ln() + (1 - p) * ((1 - p) / (1 - q)).ln())
-    assert close(bounds.bernoulli_kl(0.0, 0.5), Decimal(2).ln())
-    assert bounds.bernoulli_kl(1.0, 1.0) == 0.0
-    assert bounds.bernoulli_kl(0.2, 0.0) == math.inf
+    assert close(bounds.kl(0.8, 0.9), p * (p / q).ln() + (1 - p) * ((1 - p) / (1 - q)).ln())
+    assert close(bounds.kl(0.0, 0.5), Decimal(2).ln())
+    assert bounds.kl(1.0, 1.0) == 0.0
+    assert bounds.kl(0.2, 0.0) == math.inf
 
 
 def test_information_floor() -> None:
-    expected = 1 / bounds.bernoulli_kl(0.5, 0.9) + 1 / bounds.bernoulli_kl(0.0, 0.9)
+    expected = 1 / bounds.kl(0.5, 0.9) + 1 / bounds.kl(0.0, 0.9)
     assert bounds.information_floor([0.5, 0.9, 0.0, 0.9]) == pytest.approx(expected, rel=1e-14)
     assert bounds.information_floor([0.4, 0.4]) == 0.0
     assert bounds.information_floor([1.0, 0.5]) == 0.0  # one reward below 1 tells the arms apart

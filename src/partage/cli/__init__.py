@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from partage.cli import agent, audit, collaboration, demo, reproduce, serve, simulate, verify
+from partage.cli.facts import with_rules
 from partage.cli.terminal import OneSentence
+from partage.rules import RULES
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -46,7 +48,7 @@ def partage(
 
 GAMES, CONTROLLER = "Simulate on this machine", "Collaborate over a network"
 
-app.command(rich_help_panel=GAMES)(simulate.simulate)
+app.command(rich_help_panel=GAMES, help=with_rules(simulate.simulate, RULES))(simulate.simulate)
 app.command(rich_help_panel=GAMES)(audit.audit)
 app.command(rich_help_panel=GAMES)(reproduce.reproduce)
 app.command(rich_help_panel=GAMES)(reproduce.studies)

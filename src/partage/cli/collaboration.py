@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from partage import environment
-from partage.cli.facts import names, parameter_help, rules_help, settlements
+from partage.cli.facts import names, parameter_help, settlements, with_rules
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
@@ -61,7 +61,6 @@ def _token(file: Path | None) -> str:
     return token.strip()
 
 
-@commands.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
     arm: Annotated[list[str], typer.Option(metavar="ARM", help="An option to learn about; repeat it for each.")],
@@ -98,9 +97,6 @@ def create(
     """Create a collaboration and print its invites, which are shown only once.
 
     [bold]partage collaboration create "Bakers" --arm "Moulin A" --arm "Moulin B" --horizon 2000 --invites 12[/bold]
-
-    The rules:
-
     """
     with _operator(url, token_file) as operator:
         made = operator.create(
@@ -123,7 +119,7 @@ def create(
     _print_links(links)
 
 
-create.__doc__ = f"{create.__doc__}{rules_help(live_rules())}"
+commands.command(help=with_rules(create, live_rules()))(create)
 
 
 def _number(option: str, text: str) -> int | float:

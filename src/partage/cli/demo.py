@@ -7,7 +7,7 @@ import typer
 
 from partage.cli.facts import names
 from partage.errors import InputError, require
-from partage.ledger.config import DEFAULTS
+from partage.ledger.config import DEFAULTS, allowed
 from partage.rules import live_rules
 
 
@@ -37,6 +37,8 @@ def demo(
     """
     if not 0 < pace <= 1000 or not 0 < minutes <= 600:
         raise InputError("The pace must be above 0 and at most 1,000, and the minutes above 0 and at most 600.")
+    if rule is not None and rule not in live_rules():
+        raise InputError(f"The rule must be {allowed('rule')}.")
     require("The demo", "server")
     from rich.console import Console
 

@@ -1,6 +1,7 @@
 """Help texts made from the registry of rules."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from partage.rules import RULES
@@ -37,9 +38,10 @@ def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
     return f"{summary}: {found.allowed} (default {found.default:g}). Only for {takers}."
 
 
-def rules_help(rules: Mapping[str, Any]) -> str:
-    """Return one paragraph per rule, for the end of a command's help."""
-    return "\n\n".join(f"[bold]{name}[/bold]: {rule.summary}" for name, rule in rules.items())
+def with_rules(command: Callable[..., None], rules: Mapping[str, Any]) -> str:
+    """Return a command's help, with one line for each of these rules at its end."""
+    lines = "\n".join(f"[bold]{name}[/bold]: {rule.summary}" for name, rule in rules.items())
+    return f"{inspect.cleandoc(command.__doc__ or '')}\n\n\b\nRules:\n{lines}"
 
 
 def settlements() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partage.cli.facts import names, parameter_help, rules_help, settlements, taking
+from partage.cli.facts import names, parameter_help, settlements, taking
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
 from partage.errors import InputError, require
 from partage.rules import RULES
@@ -119,9 +119,6 @@ def simulate(
     [bold]partage simulate game.toml[/bold]
 
     [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6 --balance 1[/bold]
-
-    The rules:
-
     """
     require("Simulation", "research")
     load("simulate.play")
@@ -156,9 +153,6 @@ def simulate(
         from partage.report.simulation_table import show_simulation
 
         show_simulation(Console(highlight=False), figures, played.sharing)
-
-
-simulate.__doc__ = f"{simulate.__doc__}{rules_help(RULES)}"
 
 
 def _game(file: Path | None, options: dict[str, str]) -> "GameFile":

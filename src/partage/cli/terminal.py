@@ -48,8 +48,9 @@ def complain(sentence: str) -> int:
 
 
 def as_json(found: Any) -> str:
-    """Return JSON for machines."""
-    return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False)
+    """Return JSON for machines; names in other scripts are escaped unless standard output takes UTF-8."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=not unicode)
 
 
 def interruptible(work: Callable[[], T]) -> T:

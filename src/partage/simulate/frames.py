@@ -1,4 +1,4 @@
-"""Results as tables."""
+"""Results as data frames."""
 
 from typing import TYPE_CHECKING
 
@@ -13,36 +13,48 @@ if TYPE_CHECKING:
 
 
 def frame(result: "Result", by: str) -> pl.DataFrame:
-    """Return one row a run, one row a run and arm, or one row an agent."""
+    """Return a data frame with one row per run, per run and arm, or per agent."""
+    if by == "run":
+        return _by_run(result)
+    if by == "arm":
+        return _by_arm(result)
+    if by == "agent":
+        return _by_agent(result)
+    raise InputError(f"The frame is by {by!r}; it must be one of run, arm, agent.")
+
+
+def _by_run(result: "Result") -> pl.DataFrame:
+    figures = result.folded.figures
+    columns = {name: figures[:, place] for place, name in enumerate(FIGURES)}
+    return pl.DataFrame({"run": np.arange(len(figures))} | columns).with_columns(pl.col(FIGURES).fill_nan(None))
+
+
+def _by_arm(result: "Result") -> pl.DataFrame:
     folded = result.folded
     runs, arms = folded.broadcasts.shape
-    if by == "run":
-        columns = {name: folded.figures[:, place] for place, name in enumerate(FIGURES)}
-        return pl.DataFrame({"run": np.arange(runs)} | columns).with_columns(pl.col(FIGURES).fill_nan(None))
-    if by == "arm":
-        return pl.DataFrame(
-            {
-                "run": np.repeat(np.arange(runs), arms),
-                "arm": list(result.game.arm_names) * runs,
-                "broadcasts": folded.broadcasts.ravel(),
-                "eliminated_step": folded.eliminated_step.ravel(),
-                "eliminated_agent": folded.eliminated_agent.ravel(),
-            }
-        ).with_columns(
-            pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("eliminated_step", "eliminated_agent")
-        )
-    if by == "agent":
-        agents = range(result.game.agents)
-        regret = [result.individual_regret(agent) for agent in agents]
-        incentive = [result.incentive_regret(agent) for agent in agents]
-        return pl.DataFrame(
-            {
-                "agent": [result.game.agent_name(agent) for agent in agents],
-                "regret": [estimate.mean for estimate in regret],
-                "regret_stderr": [estimate.stderr for estimate in regret],
-                "incentive_regret": [estimate.mean if result.settled else None for estimate in incentive],
-                "incentive_regret_stderr": [estimate.stderr if result.settled else None for estimate in incentive],
-            },
-            schema_overrides={"incentive_regret": pl.Float64, "incentive_regret_stderr": pl.Float64},
-        )
-    raise InputError(f"A frame goes by {by!r}; it must be one of run, arm, agent.")
+    moments = ("eliminated_step", "eliminated_agent")  # -1 where the arm was not eliminated
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), arms),
+            "arm": list(result.game.arm_names) * runs,
+            "broadcasts": folded.broadcasts.ravel(),
+            "eliminated_step": folded.eliminated_step.ravel(),
+            "eliminated_agent": folded.eliminated_agent.ravel(),
+        }
+    ).with_columns(pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in moments)
+
+
+def _by_agent(result: "Result") -> pl.DataFrame:
+    agents = range(result.game.agents)
+    regret = [result.individual_regret(agent) for agent in agents]
+    incentive = [result.incentive_regret(agent) for agent in agents]
+    return pl.DataFrame(
+        {
+            "agent": [result.game.agent_name(agent) for agent in agents],
+            "regret": [estimate.mean for estimate in regret],
+            "regret_stderr": [estimate.stderr for estimate in regret],
+            "incentive_regret": [estimate.mean if result.settled else None for estimate in incentive],
+            "incentive_regret_stderr": [estimate.stderr if result.settled else None for estimate in incentive],
+        },
+        schema_overrides={"incentive_regret": pl.Float64, "incentive_regret_stderr": pl.Float64},
+    )

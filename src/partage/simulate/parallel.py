@@ -1,6 +1,6 @@
 """Spreading chunks of runs over threads, processes, a Dask cluster or a Ray cluster.
 
-A chunk is a pure function of its task and its range of runs, so where it is played changes nothing, not a bit.
+A chunk is a pure function of its task and its range of runs, so the figures are the same wherever it is played.
 """
 
 import importlib.util
@@ -17,20 +17,25 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 
 from partage.arms import Bernoulli
 from partage.checks import count
-from partage.errors import InputError, PartageError
+from partage.errors import InputError, MissingExtra, PartageError
 from partage.game import Game
-from partage.rules import TwoUCB
+from partage.rules import RULES
+from partage.rules.rule import Rule
 from partage.sharing import Sharing
-from partage.simulate.chunk import Task, is_compiled, play_chunk
+from partage.simulate.chunk import Task, play_chunk
 from partage.simulate.fold import Folded
 
 PLACES = ("threads", "processes", "dask", "ray")
 PATIENCE = 10  # seconds to wait for a scheduler
+
+
+def is_built_in(rule: Rule) -> bool:
+    """Whether the engine has a kernel for the rule. The reference plays all other rules."""
+    return type(rule) is RULES.get(rule.name)
 
 
 class Chunk(NamedTuple):
@@ -42,27 +47,28 @@ class Chunk(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """How long it may take, in broadcasts or so; only good for comparing.
+        """Roughly how long the chunk takes, in broadcasts: for comparing chunks only.
 
-        Where arms are drawn, two of them may be so close that exploration lasts to the horizon; where broadcasts
-        are not kept balanced, every agent explores.
+        - A rule that reads private records takes a step for every pull, and the reference a slow one.
+        - If arms are drawn, two of them may be so close that exploration lasts to the horizon.
+        - If broadcasts are not kept balanced, every agent explores.
         """
         game, rule = self.task.game, self.task.rule
-        if isinstance(rule, TwoUCB):
-            each = game.agents * game.horizon / 25
-        elif not is_compiled(rule):
+        if not is_built_in(rule):
             each = 1000.0 * game.agents * game.horizon
+        elif rule.private:
+            each = game.agents * game.horizon / 25
         else:
             each = 30_000 + 5.0 * game.agents
             if game.random:
                 each += 100_000 + 150 * game.agents
-            if math.isinf(getattr(rule, "balance", 1.0)):
+            if getattr(rule, "balance", 1.0) == math.inf:
                 each += 300 * game.agents
         return (self.last - self.first) * each
 
 
 class Finished(NamedTuple):
-    """A finished chunk: its place among those that were asked for, its figures, and the seconds it took."""
+    """A finished chunk: its place in the sequence of chunks, its figures, and the seconds it took."""
 
     place: int
     folded: Folded
@@ -73,24 +79,25 @@ Play = Callable[[Sequence[Chunk]], Iterator[Finished]]
 
 
 def cut(task: Task, runs: int) -> list[Chunk]:
-    """Cut runs into chunks, by their number alone: sums over runs do not depend on who plays them.
-
-    >>> from partage.simulate.parallel import ranges
-    >>> ranges(70)[:3]
-    [(0, 3), (3, 6), (6, 9)]
-    """
+    """Cut the runs of a task into chunks."""
     return [Chunk(task, first, last) for first, last in ranges(runs)]
 
 
 def ranges(runs: int) -> list[tuple[int, int]]:
-    """Return the first run of each chunk, and the run after its last."""
+    """Return the first run of each chunk, and the run after its last.
+
+    They depend on the number of runs alone, so that sums over runs do not depend on the number of workers.
+
+    >>> ranges(70)[:3]
+    [(0, 3), (3, 6), (6, 9)]
+    """
     size = min(64, math.ceil(runs / 32))
     return [(first, min(first + size, runs)) for first in range(0, runs, size)]
 
 
 def compile_rule(task: Task) -> None:
-    """Compile what a task needs, on a game of one pull or so, before any time is taken and any worker starts."""
-    if not is_compiled(task.rule):
+    """Compile the kernels of a task on a tiny game, before the clock and any worker start."""
+    if not is_built_in(task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
     shares: list[list[int]] = [[]] if hidden else [[0]]
@@ -100,15 +107,15 @@ def compile_rule(task: Task) -> None:
 
 @contextmanager
 def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
-    """Give the function that plays chunks and yields each as it finishes, in any order.
+    """Return a context with the function that plays chunks and yields each as it finishes, in any order.
 
     Parameters
     ----------
     on
-        "threads" (the engine holds no lock while it plays), "processes", "dask" or "ray" for a cluster of this
-        machine, "dask=ADDRESS" or "ray=ADDRESS" for another.
+        "threads" (kernels release the interpreter's lock), "processes", "dask" or "ray" for a cluster on this
+        machine, or "dask=ADDRESS" or "ray=ADDRESS" for another cluster.
     jobs
-        Threads or processes; all cores by default. A cluster given by its address uses all it has.
+        The number of threads or processes; all cores by default. A cluster with an address uses all its cores.
     """
     place, address = parse(on)
     jobs = (os.cpu_count() or 1) if jobs is None else count("The number of jobs", jobs)
@@ -117,7 +124,10 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
         if place == "threads":
             options["backend"] = "threading"
         elif place == "processes":
-            options |= {"backend": "loky", "max_nbytes": None}  # a memory map is read-only: see `_elsewhere`
+            options |= {
+                "backend": "loky",
+                "max_nbytes": None,
+            }  # memory maps are read-only: see `_elsewhere`
         elif place == "dask":
             options["backend"] = "dask"
             stack.enter_context(_dask(address, jobs))
@@ -128,7 +138,7 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
 
 
 def parse(on: str) -> tuple[str, str | None]:
-    """Return where to play, and the address of its scheduler if one is given.
+    """Return where to play, and the address of the scheduler if there is one.
 
     >>> parse("dask=tcp://head:8786")
     ('dask', 'tcp://head:8786')
@@ -136,20 +146,22 @@ def parse(on: str) -> tuple[str, str | None]:
     place, separator, address = str(on).partition("=")
     if place not in PLACES or (separator and (place not in ("dask", "ray") or not address)):
         allowed = "threads, processes, dask, dask=ADDRESS, ray or ray=ADDRESS"
-        raise InputError(f"The place to play on is {on!r}; it must be {allowed}.")
+        raise InputError(f"The place to play is {on!r}; it must be {allowed}.")
     for extra, module in (("dask", "distributed"), ("ray", "ray")):
         if place == extra and importlib.util.find_spec(module) is None:
-            raise InputError(f"Playing on {extra} needs an extra; install it with: pip install 'partage[{extra}]'.")
+            raise MissingExtra(f"Playing on {extra}", extra)
     return place, address or None
 
 
 def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Iterator[Finished]:
-    """Play chunks in their order, through joblib."""
+    """Play chunks with joblib, in their order."""
+    import joblib
+
     work = _timed if place == "threads" else _elsewhere
     jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in enumerate(chunks)]
     with joblib.parallel_config(**options):
         parallel = joblib.Parallel(batch_size=1, return_as="list" if place == "ray" else "generator_unordered")
-    if place == "ray":  # its backend hands back lists only; short ones, so that what is done can be kept
+    if place == "ray":  # its backend returns lists only: short ones, so that finished chunks can be kept early
         at_once = 4 * options["n_jobs"]
         with parallel:
             for start in range(0, len(jobs), at_once):
@@ -160,13 +172,13 @@ def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Itera
         for each in finished:  # noqa: UP028  # `yield from` would close it before the warnings are off
             yield each
     finally:
-        with warnings.catch_warnings():  # joblib warns of what is let go of; after Ctrl-C that is as wished
+        with warnings.catch_warnings():  # joblib warns about abandoned work, which after Ctrl-C is intended
             warnings.simplefilter("ignore")
             finished.close()
 
 
 def _timed(place: int, task: Task, first: int, last: int) -> Finished:
-    """Play one chunk and take the time."""
+    """Play one chunk and measure the time."""
     started = time.perf_counter()
     folded = play_chunk(task, first, last)
     return Finished(place, folded, time.perf_counter() - started)
@@ -175,8 +187,7 @@ def _timed(place: int, task: Task, first: int, last: int) -> Finished:
 def _elsewhere(place: int, task: Task, first: int, last: int) -> Finished:
     """Play one chunk in another process.
 
-    Arrays that came over the wire may be read-only or out of line, which compiled code takes for another type and
-    compiles anew for: so they are copied.
+    Arrays may arrive there read-only or misaligned. Kernels would compile again for those, so they are copied.
     """
     game, sharing = task.game, task.game.sharing
     if isinstance(sharing, Sharing):
@@ -187,7 +198,7 @@ def _elsewhere(place: int, task: Task, first: int, last: int) -> Finished:
 
 @contextmanager
 def _dask(address: str | None, jobs: int) -> Iterator[None]:
-    """Connect to a Dask scheduler, or start a cluster of this machine."""
+    """Connect to a Dask scheduler, or start a cluster on this machine."""
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
@@ -208,7 +219,7 @@ def _dask(address: str | None, jobs: int) -> Iterator[None]:
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Let processes that start now ignore Ctrl-C: it is for this one, which then ends them in order."""
+    """Let processes that start now ignore Ctrl-C: this process handles it and ends them in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -221,7 +232,7 @@ def _deaf_children() -> Iterator[None]:
 
 @contextmanager
 def _ray(address: str | None, jobs: int) -> Iterator[int]:
-    """Connect to a Ray cluster, or start one of this machine; give its number of processors."""
+    """Connect to a Ray cluster, or start one on this machine; give its number of processors."""
     import ray
     from ray.util.joblib import register_ray
 
@@ -229,7 +240,7 @@ def _ray(address: str | None, jobs: int) -> Iterator[int]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-        if host:  # Ray itself waits for minutes
+        if host:  # Ray itself would wait for minutes
             socket.create_connection((host, int(port)), timeout=PATIENCE).close()
         own = {"num_cpus": jobs, "include_dashboard": False} if address is None else {"address": address}
         ray.init(logging_level=logging.ERROR, log_to_driver=False, **own)
@@ -242,4 +253,4 @@ def _ray(address: str | None, jobs: int) -> Iterator[int]:
 
 
 def _unreachable(what: str, address: str) -> PartageError:
-    return InputError(f"The {what} at {address} cannot be reached, or has no workers, within {PATIENCE} seconds.")
+    return InputError(f"The {what} at {address} cannot be reached within {PATIENCE} seconds, or it has no workers.")

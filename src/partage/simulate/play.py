@@ -1,7 +1,8 @@
-"""`play`: many runs of a game, spread over threads or machines, folded as they finish."""
+"""`play`: play many runs of a game, on threads or machines, and fold each as it finishes."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,50 +18,62 @@ from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Play, compile_rule, cut, workers
 from partage.simulate.result import Estimate, Result
 
-BASELINE_UP_TO = 10**9  # runs times horizon: what the 2-UCB baseline plays without being asked
+BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is played by default
 
 
 def play(
     game: Game,
     rule: Rule,
+    *,
     runs: int = 100,
     seed: int = 0,
     settlement: str = "default",
+    fee: float = 0.0,
     baseline: bool | None = None,
     checkpoints: Sequence[int] = (),
     jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
     on: str = "threads",
-    fee: float = 0.0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Play a game many times and return its figures of merit.
 
     Parameters
     ----------
     game
-        What is played. Random parts of it are drawn anew in each run.
+        The game. Its random parts are drawn anew in each run.
     rule
-        How agents decide, e.g. `BalancedETC()`. A rule of your own is played by the reference, pull by pull.
+        How agents decide, e.g. `BalancedETC()`. The reference plays a rule of your own, pull by pull.
     runs
-        How many independent runs.
+        The number of independent runs.
     seed
-        The same seed gives the same result, wherever and by however many it is played.
+        The same seed gives the same result, on any number of threads or machines.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's where it is defined.
-    baseline
-        Whether to play 2-UCB alone too, against which individual rationality is judged. By default it is played
-        if runs times horizon is at most 10^9.
-    checkpoints
-        Steps up to which the overall regret is kept in `Result.curve`.
-    jobs
-        Threads or processes; all cores by default.
-    progress
-        Called with (runs finished, runs in all).
-    on
-        "threads", "processes", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS": the same figures, bit for bit.
+        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
+        rule, otherwise none.
     fee
-        What the controller of an equal-share settlement takes on top, as a part of all compensations.
+        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
+    baseline
+        Whether to play 2-UCB alone too, as the baseline for individual rationality. By default it is played if runs
+        times horizon is at most 10^9.
+    checkpoints
+        Steps up to which the overall regret is kept, in `Result.curve`.
+    jobs
+        The number of threads or processes; all cores by default.
+    on
+        "threads", "processes", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS". The figures are the same everywhere,
+        bit for bit.
+    progress
+        Called with (runs finished, all runs).
 
+    Raises
+    ------
+    InputError
+        If an argument is not allowed.
+    SettlementError
+        If the settlement is not defined for the rule.
+
+    Examples
+    --------
     >>> from partage import BalancedETC, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**5)
     >>> result = play(game, BalancedETC(balance=1), runs=20, seed=0)
@@ -68,6 +81,10 @@ def play(
     True
     """
     runs = count("The number of runs", runs)
+    if baseline not in (None, True, False):
+        raise InputError(f"The baseline is {baseline!r}; it must be True, False or None.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
     task = new_task(game, rule, settlement, seed, checkpoints, fee)
     compile_rule(task)
     with workers(on, jobs) as spread:
@@ -83,24 +100,48 @@ def play(
 
 
 def new_task(
-    game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Sequence[int] = (), fee: float = 0.0
+    game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Iterable[int] = (), fee: float = 0.0
 ) -> Task:
-    """Return what every chunk of one play has in common, once it is checked."""
+    """Check the arguments of a play, and return what all of its chunks have in common."""
+    game, rule = checked_game(game), checked_rule(rule)
     seed = count("The seed", seed, at_least=0)
+    if not isinstance(checkpoints, Iterable):
+        raise InputError(f"The checkpoints are {checkpoints!r}; they must be a list of steps.")
     steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
     return Task(game, rule, settlement_for(settlement, rule, fee), seed, steps)
 
 
+def checked_game(game: Any) -> Game:
+    """Return the game, if it is one."""
+    if not isinstance(game, Game):
+        raise InputError(f"The game is {game!r}; it must be a partage.Game.")
+    return game
+
+
+def checked_rule(rule: Any) -> Rule:
+    """Return the rule, if it has what every rule needs."""
+    if isinstance(rule, type):
+        raise InputError(f"The rule is the class {rule.__name__}; it must be an object, such as {rule.__name__}().")
+    if not isinstance(getattr(rule, "name", None), str) or not all(
+        callable(getattr(rule, method, None)) for method in ("decide", "revise")
+    ):
+        raise InputError(
+            f"The rule is {rule!r}; it must be a rule, such as partage.BalancedETC(), or an object with a name, "
+            "private, decide and revise."
+        )
+    return rule  # type: ignore[no-any-return]
+
+
 def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None) -> Task:
-    """Return the task of one agent who plays 2-UCB alone on the same arms."""
+    """Return the task of one agent that plays 2-UCB alone on the same arms."""
     steps = np.zeros(0, np.int64) if checkpoints is None else checkpoints
     return Task(task.game.alone(), TwoUCB(), settlement_for("none", TwoUCB()), task.seed, steps)
 
 
 def _folded(task: Task, runs: int, spread: Play, progress: Callable[[int, int], None] | None) -> Folded:
-    """Play all chunks of a task and put them together in their order."""
+    """Play all chunks of a task, and join them in order."""
     chunks = cut(task, runs)
     parts: dict[int, Folded] = {}
     done = 0

@@ -1,4 +1,4 @@
-"""Results as a picture."""
+"""Results as a figure."""
 
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from partage.simulate.result import Result
 
-BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#D55E00", "#009E73", "#222222", "#8C8C8C"  # Okabe and Ito's
+BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#D55E00", "#009E73", "#222222", "#8C8C8C"  # Okabe and Ito
 
 
 def plot(result: "Result") -> Figure:
-    """Draw, side by side, what each agent lost and what each arm was broadcast."""
+    """Draw each agent's regret and each arm's broadcasts, side by side."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     _agents(result, left)
@@ -27,7 +27,7 @@ def plot(result: "Result") -> Figure:
 
 
 def _agents(result: "Result", axes: Axes) -> None:
-    """Individual regret, agents sorted by it, before and after settlement."""
+    """Draw the individual regret before and after settlement, agents sorted by it."""
     agents, runs = result.game.agents, result.runs
     order = np.argsort(result.folded.regret)
     axes.plot(np.arange(1, agents + 1), result.folded.regret[order] / runs, ".", color=BLUE, label="regret")
@@ -36,15 +36,15 @@ def _agents(result: "Result", axes: Axes) -> None:
         axes.plot(np.arange(1, agents + 1), incentive, ".", color=ORANGE, label="after settlement")
     if result.two_ucb_regret is not None:
         axes.axhline(result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
-    axes.set(title="What each agent lost", xlabel="agents, by regret", ylabel="mean regret")
+    axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel="mean regret")
     axes.legend(frameon=False)
 
 
 def _arms(result: "Result", axes: Axes) -> None:
-    """Broadcasts of each arm, best on top, with two standard errors."""
+    """Draw the broadcasts of each arm with two standard errors, the first arm on top."""
     names = [arm.name for arm in result.arms][::-1]
     means = [arm.broadcasts.mean for arm in result.arms][::-1]
     errors = [2 * (arm.broadcasts.stderr or 0.0) for arm in result.arms][::-1]
     colours = [GREY if arm.eliminated > 0.5 else GREEN for arm in result.arms][::-1]
     axes.barh(names, means, xerr=errors, color=colours, ecolor=INK)
-    axes.set(title="What was broadcast (grey: mostly eliminated)", xlabel="mean broadcasts")
+    axes.set(title="Broadcasts of each arm (grey: eliminated in most runs)", xlabel="mean broadcasts")

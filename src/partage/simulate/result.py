@@ -1,4 +1,4 @@
-"""`Result`: the figures of merit of many runs, each with its standard error."""
+"""`Result`: the figures of merit of many runs, with standard errors."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,33 +6,37 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from partage.game import Game
 from partage.rules.rule import Rule
-from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
+from partage.settle import EQUAL_SHARE, NONE, Settlement
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 
 class Estimate(NamedTuple):
-    """A mean over runs and its standard error (None for a single run)."""
+    """A mean over runs and its standard error (None for a single run).
+
+    >>> print(Estimate(1234.5, 6.78))
+    1,234.5 ± 6.8
+    """
 
     mean: float
     stderr: float | None
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "Estimate":
-        """Estimate from one value a run."""
+        """Return the estimate from one value per run."""
         stderr = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
         return cls(float(values.mean()), stderr)
 
     @classmethod
     def of_sums(cls, total: float, squares: float, runs: int) -> "Estimate":
-        """Estimate from the sum over runs and the sum of squares."""
+        """Return the estimate from the sum over runs and the sum of squares."""
         mean = total / runs
         if runs == 1:
             return cls(float(mean), None)
@@ -44,9 +48,9 @@ class Estimate(NamedTuple):
 
 
 class ArmFigures(NamedTuple):
-    """What became of one arm: its broadcasts, and the fraction of runs in which it was eliminated.
+    """Figures of one arm: its broadcasts, and the fraction of runs in which it was eliminated.
 
-    `mean` is None where it is drawn anew in each run.
+    `mean` is the expected reward; None if it is drawn anew in each run.
     """
 
     name: str
@@ -59,8 +63,30 @@ class ArmFigures(NamedTuple):
 class Result:
     """Figures of merit of one rule on one game.
 
-    Every figure is an `Estimate`: `result.overall_regret.mean`, `result.overall_regret.stderr`. Regret is
-    pseudo-regret, pulls times gaps. `max_...` is the largest over agents in each run, averaged over runs.
+    Figures are `Estimate`s: `result.overall_regret.mean`, `result.overall_regret.stderr`. Regret is pseudo-regret:
+    pulls times gaps. `max_...` is the largest value over agents in each run, averaged over runs. To see the same runs
+    under another settlement, `play` again with the same seed.
+
+    Attributes
+    ----------
+    game, rule, settlement, runs, seed
+        What was played.
+    seconds
+        How long the play took, without the baseline.
+    folded
+        Figures by run, and sums over runs for each agent.
+    checkpoints
+        Steps up to which `curve` gives the overall regret.
+    two_ucb_regret
+        Regret of one agent that plays 2-UCB alone; None if the baseline was not played.
+
+    Examples
+    --------
+    >>> from partage import BalancedETC, Game, Sharing, bernoulli, play
+    >>> game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=4, arms=2), horizon=10_000)
+    >>> result = play(game, BalancedETC(), runs=10, seed=0)
+    >>> result.arms[1].name, result.arms[1].eliminated
+    ('arm 2', 1.0)
     """
 
     game: Game
@@ -87,22 +113,22 @@ class Result:
 
     @property
     def max_individual_regret(self) -> Estimate:
-        """Regret of the agent who fared worst."""
+        """Regret of the agent with the highest regret."""
         return self._figure("max_individual_regret")
 
     @property
     def max_incentive_regret(self) -> Estimate | None:
-        """Regret less compensation plus charge, of the agent who fared worst; None without a settlement."""
+        """Regret less compensation plus charge, of the agent for which it is highest; None without a settlement."""
         return self._figure("max_incentive_regret") if self.settled else None
 
     @property
     def explore_regret(self) -> Estimate:
-        """The part of the overall regret that explore pulls cost."""
+        """Overall regret of explore pulls."""
         return self._figure("explore_regret")
 
     @property
     def commit_regret(self) -> Estimate:
-        """The part of the overall regret that commit pulls cost."""
+        """Overall regret of commit pulls."""
         return self._figure("commit_regret")
 
     @property
@@ -112,22 +138,22 @@ class Result:
 
     @property
     def broadcasts(self) -> Estimate:
-        """Rewards shared by all agents together."""
+        """Broadcasts of all agents together."""
         return self._figure("broadcasts")
 
     @property
     def viable(self) -> float | None:
-        """Fraction of runs in which an equal-share settlement paid for itself; None for other settlements."""
+        """Fraction of runs in which an equal-share settlement was viable; None for other settlements."""
         return self._fraction("viable")
 
     @property
     def finished(self) -> float | None:
-        """Fraction of runs in which one arm was left for an equal-share settlement; None for other settlements."""
+        """Fraction of runs in which an equal-share settlement was finished; None for other settlements."""
         return self._fraction("finished")
 
     @property
     def uncovered(self) -> Estimate | None:
-        """Regret on the arms left that `equal-share` may not cover, of the agent with the most; None for others."""
+        """The most that an agent may have lost on the arms left; None unless the settlement is `equal-share`."""
         return self._figure("uncovered") if self.settlement.kind == EQUAL_SHARE else None
 
     @property
@@ -137,7 +163,7 @@ class Result:
 
     @cached_property
     def arms(self) -> list[ArmFigures]:
-        """What became of each arm."""
+        """Figures of each arm."""
         means = self.game.means
         return [
             ArmFigures(
@@ -155,12 +181,14 @@ class Result:
         return [Estimate.of(column) for column in self.folded.curves.T]
 
     def individual_regret(self, agent: int) -> Estimate:
-        """Regret of one agent."""
-        return Estimate.of_sums(self.folded.regret[agent], self.folded.regret_squares[agent], self.runs)
+        """Regret of one agent, counted from 0."""
+        at, folded = self.game.checked_agent(agent), self.folded
+        return Estimate.of_sums(folded.regret[at], folded.regret_squares[at], self.runs)
 
     def incentive_regret(self, agent: int) -> Estimate:
-        """Regret less compensation plus charge of one agent; without a settlement, her regret."""
-        return Estimate.of_sums(self.folded.incentive[agent], self.folded.incentive_squares[agent], self.runs)
+        """Regret less compensation plus charge of one agent; its regret if there is no settlement."""
+        at, folded = self.game.checked_agent(agent), self.folded
+        return Estimate.of_sums(folded.incentive[at], folded.incentive_squares[at], self.runs)
 
     @property
     def worst_agent(self) -> int:
@@ -178,42 +206,31 @@ class Result:
         return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
 
     def _fraction(self, name: str) -> float | None:
-        equal_share = self.settlement.kind in (EQUAL_SHARE, EQUAL_SHARE_EXPECTED)
-        return self._figure(name).mean if equal_share else None
+        return self._figure(name).mean if self.settlement.has_ceilings else None
 
-    # --- ways on --------------------------------------------------------------------------------------------
+    # --- tables, figures, JSON --------------------------------------------------------------------------------
 
-    def settle(self, settlement: str, fee: float = 0.0) -> "Result":
-        """Return the same runs under another settlement. They are played again: tallies are not held."""
-        from partage.simulate.play import play
-
-        return play(
-            self.game,
-            self.rule,
-            self.runs,
-            self.seed,
-            settlement,
-            baseline=self.two_ucb_regret is not None,
-            checkpoints=self.checkpoints.tolist(),
-            fee=fee,
-        )
-
-    def frame(self, by: str = "run") -> pl.DataFrame:
-        """Return a table: one row a run, one row a run and arm (`by="arm"`), or one row an agent (`by="agent"`)."""
+    def frame(self, by: str = "run") -> "pl.DataFrame":
+        """Return a Polars data frame: one row per run, per run and arm (`by="arm"`), or per agent (`by="agent"`)."""
         from partage.simulate.frames import frame
 
         return frame(self, by)
 
     def plot(self) -> "Figure":
-        """Draw what agents paid and what arms were broadcast."""
+        """Draw each agent's regret and each arm's broadcasts."""
         from partage.simulate.plot import plot
 
         return plot(self)
 
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
-        """Return the stable public JSON object. `rule` is the name by which the rule was asked for.
+        """Return the stable public JSON object.
 
         An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+
+        Parameters
+        ----------
+        rule
+            The name under which the rule was asked for; by default its own name.
         """
 
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:

@@ -1,4 +1,4 @@
-"""What balancing is for: B = 1, 2, 4 and none at all, in the imbalanced setting. The paper argues it in words."""
+"""The effect of balancing: B = 1, 2, 4 and none, in the imbalanced setting. The paper argues for it in words."""
 
 import math
 from itertools import pairwise
@@ -14,24 +14,24 @@ TIGHT, NONE = "B = 1", "no balancing"
 
 
 def excess(played: Played, figure: str) -> float:
-    """Return how many times as large a figure is without balancing, with most agents."""
+    """Return the factor by which a figure is larger without balancing, with the most agents."""
     return ratio(played.by_run(figure, line=NONE), played.by_run(figure, line=TIGHT)).mean
 
 
 def title(played: Played) -> str:
     """The finding."""
-    return f"Without balancing, {excess(played, 'broadcasts'):.1f} times the exploring for the same answer"
+    return f"Without balancing, {excess(played, 'broadcasts'):.1f} times as much exploration for the same result"
 
 
 def text(played: Played) -> str:
     """What the figure shows."""
     none, tight = played.result(line=NONE), played.result(line=TIGHT)
     return (
-        f"With {played.last:,} agents and no balancing, the many sharers of poor arms go on exploring while "
-        f"the good ones wait for their one sharer: {none.broadcasts.mean:,.0f} broadcasts against "
+        f"With {played.last:,} agents and no balancing, the many sharers of poor arms keep exploring while the "
+        f"good arms wait for their only sharers: {none.broadcasts.mean:,.0f} broadcasts, compared with "
         f"{tight.broadcasts.mean:,.0f} with B = 1. "
         f"The overall regret is {excess(played, 'overall_regret'):.1f} times as high without balancing "
-        f"({none.overall_regret.mean:,.0f} against {tight.overall_regret.mean:,.0f})."
+        f"({none.overall_regret.mean:,.0f} compared with {tight.overall_regret.mean:,.0f})."
     )
 
 
@@ -42,26 +42,26 @@ def _curves(figure: str) -> tuple[Curve, ...]:
 
 STUDY = Study(
     name="balance",
-    question="What does it cost to explore without keeping broadcasts balanced?",
+    question="What does it cost to explore without balancing broadcasts?",
     values=AGENTS,
     lines=tuple(
         Line(name, BalancedETC(balance), on_the_arms(Sharing.scarce_best)) for name, balance in BALANCES.items()
     ),
-    sharing="The two best arms have one sharer each, who act first; the other agents share the other arms in turn.",
+    sharing="The two best arms have one sharer each; these act first. The other agents share the other arms in turn.",
     panels=(Panel(_curves("broadcasts"), "broadcasts"), Panel(_curves("overall_regret"), "overall regret")),
     title=title,
     text=text,
     claims=(
         Claim(
-            "Without balancing, scarce sharing leads to over-exploring",
-            "broadcasts of most agents without balancing, as a multiple of those with B = 1",
+            "Without balancing, scarce sharing leads to over-exploration",
+            "broadcasts with the most agents without balancing, divided by those with B = 1",
             lambda played: ratio(played.by_run("broadcasts", line=NONE), played.by_run("broadcasts", line=TIGHT)),
             at_least=2,
             source="Section 4.1",
         ),
         Claim(
-            "Over-exploring costs regret",
-            "overall regret of most agents without balancing, as a multiple of that with B = 1",
+            "Over-exploration costs regret",
+            "overall regret with the most agents without balancing, divided by that with B = 1",
             lambda played: ratio(
                 played.by_run("overall_regret", line=NONE), played.by_run("overall_regret", line=TIGHT)
             ),
@@ -69,8 +69,8 @@ STUDY = Study(
             source="Section 4.1",
         ),
         Claim(
-            "The larger B, the more exploring it lets through",
-            "smallest ratio of broadcasts to those of the next smaller B, with most agents",
+            "A larger B allows more exploration",
+            "smallest ratio of broadcasts to those with the next smaller B, with the most agents",
             lambda played: smallest(
                 ratio(played.by_run("broadcasts", line=more), played.by_run("broadcasts", line=less))
                 for less, more in pairwise(BALANCES)

@@ -1,7 +1,7 @@
-"""Beyond the paper: rules side by side, on balanced, imbalanced, neighbouring and random games, by the limit.
+"""Beyond the paper: rules compared with the Lai-Robbins limit on balanced, imbalanced, neighbouring and random games.
 
-Places of the axis are the games of `GAMES`, counted from 1; lines are the rules of `RULES`, without a settlement, and
-once more with `equal-share` at fewer runs.
+The places on the axis are the games in `GAMES`, counted from 1. The lines are the rules in `RULES`, without a
+settlement, and again with `equal-share` at fewer runs.
 """
 
 import math
@@ -22,7 +22,7 @@ from partage.studies.results import Played
 from partage.studies.study import Claim, Dots, Line, Panel, Study, Table
 from partage.theory.limits import lai_robbins
 
-SHORT = 10**5  # the horizon where sharing without a protocol is played too: its cost grows with M T
+SHORT = 10**5  # the horizon at which sharing without a protocol is simulated, too: its cost grows with M T
 SHADES = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
 FIVE_STARS = (0.0, 0.25, 0.5, 0.75, 1.0)
 STARS = tuple(
@@ -32,7 +32,7 @@ STARS = tuple(
 
 
 class Setting(NamedTuple):
-    """A game of the study: its name, whether sharing without a protocol is played on it, and the most runs."""
+    """A game of the study: its name, whether to simulate sharing without a protocol, and the most runs."""
 
     name: str
     game: Game
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Contestant(NamedTuple):
-    """A rule of the study: its name, its colour, and the most runs of a game."""
+    """A rule of the study: its name, its colour, and the most runs per game."""
 
     name: str
     rule: Rule
@@ -231,14 +231,14 @@ GOALS = (
 def _claim(goal: Goal) -> Claim:
     return Claim(
         f"Balanced-GLR, {goal.says}",
-        "mean over runs" if not goal.relative else "mean of the highest individual regret, as a part of 2-UCB alone",
+        "mean over runs" if not goal.relative else "mean of the highest individual regret, divided by 2-UCB alone",
         lambda played: goal.measured(played, GLR),
         at_most=goal.at_most,
     )
 
 
 def goals(played: Played) -> Table:
-    """What was to be reached, and what was measured."""
+    """The goals and the measured values."""
     rows = []
     for goal in GOALS:
         paper, ours = goal.measured(played, ETC), goal.measured(played, GLR)
@@ -295,22 +295,23 @@ def text(played: Played) -> str:
     loud = played.result(short, NO_PROTOCOL).broadcasts.mean
     worst = played.against_two_ucb("max_individual_regret", PLACES["balanced, M = 10"], GLR)
     return (
-        f"In the paper's balanced game 100 agents lose {glr.overall_regret.mean:,.0f} together and share "
-        f"{glr.broadcasts.mean:,.0f} rewards, where Balanced-ETC loses {etc.overall_regret.mean:,.0f} and shares "
-        f"{etc.broadcasts.mean:,.0f}; even among ten, the worst off loses {worst.mean:.0%} of what 2-UCB alone "
-        f"does. By step 100,000 sharing without a protocol loses {loose:,.0f} and shares {loud:,.0f} rewards, while "
-        f"Balanced-ETC loses {even:,.0f} and Balanced-GLR {tight:,.0f}. For Beta arms and stars the limit is that "
-        "of arms that pay 0 or 1 with the same means; random games have none, as its mean over games is infinite."
+        f"In the paper's balanced game, 100 agents with Balanced-GLR lose {glr.overall_regret.mean:,.0f} together "
+        f"and share {glr.broadcasts.mean:,.0f} rewards; with Balanced-ETC they lose {etc.overall_regret.mean:,.0f} "
+        f"and share {etc.broadcasts.mean:,.0f}. Even with ten agents, the worst-off agent loses {worst.mean:.0%} of "
+        f"what 2-UCB alone loses. By step 100,000, sharing without a protocol loses {loose:,.0f} and shares "
+        f"{loud:,.0f} rewards, while Balanced-ETC loses {even:,.0f} and Balanced-GLR {tight:,.0f}. For Beta arms and "
+        "stars, the limit is that of arms that pay 0 or 1 with the same means. Random games have no limit, because "
+        "its mean over games is infinite."
     )
 
 
 STUDY = Study(
     name="frontier",
-    question="How near to the least possible regret does each rule come?",
+    question="How close does each rule come to the least possible regret?",
     values=tuple(PLACES.values()),
     lines=_lines(),
-    sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each, who act "
-    "first. Neighbours-2: two arms each. Random: means and sharing drawn anew in each run.",
+    sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each; these act "
+    "first. Neighbours-2: each agent shares two arms. Random: new means and new sharing in each run.",
     panels=(
         Panel(
             curves=(),

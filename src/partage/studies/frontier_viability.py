@@ -1,7 +1,7 @@
-"""With how many agents is each settlement viable? Everyone is charged her ceiling: the most that she may pay.
+"""How many agents does each settlement need to be viable? Every agent is charged its ceiling, the most it may pay.
 
-The profit is then what ceilings leave after compensations. Where its mean is at least 0, the controller breaks even
-by charging everyone the same part of her ceiling.
+The profit is then the sum of the ceilings minus the compensations. Where its mean is at least 0, the controller
+breaks even by charging every agent the same fraction of its ceiling.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,17 +17,17 @@ from partage.studies.paper import on_the_arms
 from partage.studies.results import Played, crossing, quotient
 from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
 
-NO_LIMIT = 1e9  # a fee so high that everyone pays her ceiling
+NO_LIMIT = 1e9  # a fee so high that every agent pays its ceiling
 FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 MANY = (30, 100, 1000, 10_000)
-BETWEEN = (2000, 3000, 3500, 4000, 6000)  # where the paper's settlement turns
-RUNS = 40  # at most: bounding from the record what 2-UCB alone would cost takes a tenth of a second or more
+BETWEEN = (2000, 3000, 3500, 4000, 6000)  # around the break-even of the paper's settlement
+RUNS = 40  # at most: the ceilings of one run take a tenth of a second or more
 GAME = on_the_arms(Sharing.dealt)
 ETC, GLR, PAPER = "Balanced-ETC", "Balanced-GLR", "paper, Balanced-ETC"
 
 
 class Case(NamedTuple):
-    """A settlement of a rule, with how many agents it is to break even, and how it is drawn."""
+    """A settlement of a rule, the number of agents with which it should break even, and how it is drawn."""
 
     settlement: str
     rule_name: str
@@ -44,13 +44,13 @@ class Case(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The same, where there is little room."""
+        """A short form of the name."""
         return self.name.removeprefix("equal-share-").replace("Balanced-", "")
 
 
 SHORT_OF_IT = (
-    "Missed by a hair: 7 agents lack 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have plenty. The ceiling is a "
-    "lower bound on what 2-UCB alone costs, and a tighter one would do."
+    "Narrowly missed: 7 agents fall short by 42 ± 2 in 2,000 runs, 1 % of the compensations, and 8 have more than "
+    "enough. The ceiling is a lower bound on what 2-UCB alone costs; a slightly tighter bound would suffice."
 )
 CASES = (
     Case("equal-share", ETC, BalancedETC(), 7, "orange", False, SHORT_OF_IT),
@@ -61,9 +61,10 @@ CASES = (
 
 
 def rationality(played: Played, at: int, name: str) -> Estimate:
-    """Return the highest mean incentive regret, as a multiple of 2-UCB alone, if charges just pay compensations.
+    """Return the highest mean incentive regret, divided by 2-UCB alone, if charges just cover the compensations.
 
-    Everyone is then charged the same part of her ceiling, so the mean charge is less by the mean profit over M.
+    Every agent is then charged the same fraction of its ceiling, so the mean charge is lower by the mean profit
+    divided by M.
     """
     result = played.result(at, name)
     worst = result.incentive_regret(result.worst_agent)
@@ -93,24 +94,24 @@ def _few(played: Played) -> list[int]:
 
 
 def measured(played: Played, name: str) -> int | None:
-    """Return with how many agents a settlement breaks even."""
+    """Return the number of agents from which a settlement breaks even."""
     places = _few(played)
     profits = [Estimate.of(played.by_run("controller_profit", at, name)) for at in places]
     return break_even(places, profits, [rationality(played, at, name) for at in places])
 
 
 def viable(played: Played, at: int, name: str) -> float:
-    """Return the fraction of runs in which ceilings pay for compensations."""
+    """Return the fraction of runs in which the ceilings cover the compensations."""
     return float(np.mean(played.by_run("controller_profit", at, name) >= 0))
 
 
 def without_fee(played: Played, at: int, name: str) -> float:
-    """Return the mean profit of a controller who takes no fee: 0 in runs that are viable, the loss in others."""
+    """Return the mean profit of a controller that charges no fee: 0 in viable runs, the loss in others."""
     return float(np.mean(np.minimum(0, played.by_run("controller_profit", at, name))))
 
 
 def everywhere(played: Played, name: str) -> int | None:
-    """Return the fewest agents from which that is so in every run."""
+    """Return the fewest agents from which every run is viable."""
     found = None
     for at in _few(played):
         found = (at if found is None else found) if viable(played, at, name) == 1 else None
@@ -118,7 +119,7 @@ def everywhere(played: Played, name: str) -> int | None:
 
 
 def goals(played: Played) -> Table:
-    """What was to be reached, and what was measured."""
+    """The goals and the measured values."""
     rows, paper = [], crossing(played, "controller_profit", PAPER).mean
     for case in CASES:
         found, surely = measured(played, case.name), everywhere(played, case.name)
@@ -138,12 +139,12 @@ def goals(played: Played) -> Table:
             ]
         )
     headings = (
-        "agents to break even, IR kept",
-        "paper's",
+        "agents to break even, with IR",
+        "paper",
         "goal",
         "measured",
         "margin at goal",
-        "viable there",
+        "viable at goal",
         "profit, no fee",
         "every run from",
     )
@@ -154,16 +155,16 @@ def _claims(case: Case) -> tuple[Claim, Claim]:
     agents = f"{case.goal} agents"
     return (
         Claim(
-            f"{case.name}: {agents} break even",
-            f"ceilings less compensations, {agents}",
+            f"{case.name}: breaks even with {agents}",
+            f"ceilings minus compensations, {agents}",
             lambda played: Estimate.of(played.by_run("controller_profit", case.goal, case.name)),
             at_least=0,
             expected=not case.note,
             note=case.note,
         ),
         Claim(
-            f"{case.name}: {agents} all do better than alone",
-            "highest mean incentive regret, if charges just pay compensations, as a part of 2-UCB alone",
+            f"{case.name}: with {agents}, each does better than alone",
+            "highest mean incentive regret if charges just cover compensations, as a percentage of 2-UCB alone",
             lambda played: rationality(played, case.goal, case.name),
             at_most=1,
             percent=True,
@@ -172,7 +173,7 @@ def _claims(case: Case) -> tuple[Claim, Claim]:
 
 
 def marks(played: Played) -> list[Mark]:
-    """Where each becomes viable."""
+    """Where each settlement becomes viable."""
     paper = crossing(played, "controller_profit", PAPER).mean
     few = []
     for case in CASES:
@@ -196,11 +197,12 @@ def text(played: Played) -> str:
     each = "; ".join(f"{name}: {at or f'more than {FEW[-1]}'}" for name, at in found.items())
     glr = CASES[1]
     return (
-        "The curves are what the controller would keep if everyone paid her ceiling, what 2-UCB alone would at "
-        f"least have cost her; below 0 the settlement is not viable. Agents to break even, with nobody worse off "
-        f"than alone: {each}. That is on average: with {glr.goal} agents, equal-share with Balanced-GLR pays "
-        f"for itself in {viable(played, glr.goal, glr.name):.0%} of runs, and the controller needs a fee to make up "
-        "for the others. One who asks for none keeps nothing where it is viable: what is charged is what is paid out."
+        "The curves show what the controller would keep if every agent paid its ceiling, which is a lower bound on "
+        "what 2-UCB alone would have cost it. Below 0 the settlement is not viable. Agents needed to break even, "
+        f"with no agent worse off than alone: {each}. This is on average: with {glr.goal} agents, equal-share with "
+        f"Balanced-GLR pays for itself in {viable(played, glr.goal, glr.name):.0%} of runs, and the controller needs "
+        "a fee to make up for the others. Without a fee, the controller keeps nothing where the settlement is "
+        "viable: the charges equal the compensations."
     )
 
 
@@ -210,13 +212,13 @@ def _most_runs(agents: int) -> int:
 
 STUDY = Study(
     name="frontier-viability",
-    question="With how many agents does the controller break even?",
+    question="How many agents does the controller need to break even?",
     values=tuple(sorted(FEW + MANY + BETWEEN)),
     lines=(
         Line(PAPER, BalancedETC(), GAME, "paper", most_runs=_most_runs),
         *(Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, FEW + MANY, _most_runs) for case in CASES),
     ),
-    sharing="Arms are dealt out: arm i to agent i mod M, and with more agents than arms agent m shares arm m mod 10.",
+    sharing="Arms are dealt: agent i mod M shares arm i; with more agents than arms, agent m shares arm m mod 10.",
     panels=(
         Panel(
             curves=(
@@ -232,7 +234,7 @@ STUDY = Study(
                     for case in CASES
                 ),
             ),
-            shows="ceilings less compensations",
+            shows="ceilings minus compensations",
             log_y=False,
             linear_to=100,
             marks=marks,

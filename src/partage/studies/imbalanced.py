@@ -1,4 +1,4 @@
-"""The paper's imbalanced setting (its Figure 2b): the two best arms have one sharer each."""
+"""The paper's imbalanced setting (Figure 2b): the two best arms have one sharer each."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from partage.studies.study import Claim, Line, Study
 def title(played: Played) -> str:
     """The finding."""
     burden = played.against_two_ucb("max_individual_regret").mean
-    return f"Unpaid, scarce sharers bear {burden:.1f} times what learning alone costs"
+    return f"Without compensation, scarce sharers lose {burden:.1f} times as much as alone"
 
 
 def newcomer(played: Played) -> float:
-    """Return what one more agent adds to the overall regret, towards the end of the axis."""
+    """Return what one additional agent adds to the overall regret, at the end of the axis."""
     before, last = played.study.values[-2:]
     more = played.result(last).overall_regret.mean - played.result(before).overall_regret.mean
     return more / (last - before)
@@ -26,11 +26,12 @@ def text(played: Played) -> str:
     """What the figure shows."""
     incentive = played.result().max_incentive_regret
     return (
-        f"The one sharer of the second-best arm explores it alone and loses "
-        f"{played.result().max_individual_regret.mean:,.0f} however many others there are; compensated, the worst "
-        f"off loses {incentive.mean if incentive else float('nan'):.2f}. "
-        f"The overall regret does grow, by {newcomer(played):.1f} a newcomer: a round of broadcasts waits for the "
-        "one sharer, and meanwhile all commit to a leader who may be wrong; the average nears that, not zero."
+        f"The only sharer of the second-best arm explores it alone and loses "
+        f"{played.result().max_individual_regret.mean:,.0f}, whatever the number of other agents. After settlement, "
+        f"the worst-off agent loses {incentive.mean if incentive else float('nan'):.2f}. "
+        f"The overall regret grows by {newcomer(played):.1f} per additional agent: each round of broadcasts waits "
+        "for the only sharer, and meanwhile all other agents commit to a leader that may be wrong. The average "
+        "regret approaches this value, not zero."
     )
 
 
@@ -40,10 +41,10 @@ _flat, _falls, _vanishes, _, _rational, _settled = (
 
 STUDY = Study(
     name="imbalanced",
-    question="What if the best arms are the ones that hardly anyone shares?",
+    question="What if hardly anyone shares the best arms?",
     values=AGENTS,
     lines=(Line("balanced-etc", RULE, on_the_arms(Sharing.scarce_best)),),
-    sharing="The two best arms have one sharer each, who act first; the other agents share the other arms in turn.",
+    sharing="The two best arms have one sharer each; these act first. The other agents share the other arms in turn.",
     panels=(REGRETS,),
     title=title,
     text=text,
@@ -51,14 +52,14 @@ STUDY = Study(
         replace(
             _flat,
             expected=False,
-            note="It does up to about 100 agents. From there on the commits of everybody within one time step weigh "
-            "in, which Theorem 4.1 allows for (its term in M N²) and the paper's sentence does not.",
+            note="The claim holds up to about 100 agents. Beyond that, the commits of all agents within one time "
+            "step add up, which Theorem 4.1 allows (its term in M N²) and the paper's sentence does not mention.",
         ),
         _falls,
         _vanishes,
         Claim(
-            "However many agents, the worst off does worse than alone",
-            "lowest, over numbers of agents, of the highest individual regret, as a multiple of 2-UCB alone",
+            "For any number of agents, the worst-off agent does worse than alone",
+            "highest individual regret, divided by 2-UCB alone; lowest value over the numbers of agents",
             lambda played: smallest(
                 played.against_two_ucb("max_individual_regret", at) for at in played.study.values
             ),

@@ -1,4 +1,4 @@
-"""The order in which agents act, of which the paper says nothing: in turn, shuffled, or arm by arm."""
+"""The order in which agents act, which the paper leaves open: in turn, shuffled, or arm by arm."""
 
 import numpy as np
 
@@ -12,43 +12,43 @@ IN_TURN, SHUFFLED, ARM_BY_ARM = "in turn", "shuffled", "arm by arm"
 
 
 def shuffled(agents: int) -> Game:
-    """Return the balanced game with the order of agents shuffled anew in each run."""
+    """Return the balanced game with a new order of agents in each run."""
     return Game(ARMS, Sharing.round_robin(agents, len(ARMS)).in_shuffled_order(), HORIZON)
 
 
 def arm_by_arm(agents: int) -> Game:
-    """Return the balanced game in which the sharers of one arm act next to each other."""
+    """Return the balanced game in which the sharers of one arm act in a row."""
     return Game(ARMS, Sharing.one_each(np.arange(agents) * len(ARMS) // agents, len(ARMS)), HORIZON)
 
 
 def title(played: Played) -> str:
     """The finding."""
     excess = ratio(played.by_run("overall_regret", line=ARM_BY_ARM), played.by_run("overall_regret", line=IN_TURN))
-    return f"Order matters: sharers who act in a row cost {excess.mean:.0f} times the regret"
+    return f"Order matters: if the sharers of an arm act in a row, the regret is {excess.mean:.0f} times as high"
 
 
 def text(played: Played) -> str:
     """What the figure shows."""
     row, turn = played.result(line=ARM_BY_ARM), played.result(line=IN_TURN)
     return (
-        "When the sharers of one arm all act before those of the next, a time step completes about one round of "
-        "broadcasts, and everybody commits to a wrong leader meanwhile: the overall regret of "
+        "If all sharers of one arm act before those of the next, a time step completes only about one round of "
+        "broadcasts, and meanwhile agents commit to a wrong leader: the overall regret of "
         f"{played.last:,} agents is {row.overall_regret.mean:,.0f} ± {row.overall_regret.stderr or 0:,.0f}. "
-        f"In turn it is {turn.overall_regret.mean:,.0f}, and an order shuffled in each run does as well "
+        f"If they take turns, it is {turn.overall_regret.mean:,.0f}; shuffling the order in each run does as well "
         f"({played.result(line=SHUFFLED).overall_regret.mean:,.0f})."
     )
 
 
 STUDY = Study(
     name="order",
-    question="Does it matter in which order agents act?",
+    question="Does the order of agents matter?",
     values=(10, 30, 100, 300, 1000, 3000, 10_000),
     lines=(
         Line(IN_TURN, RULE, on_the_arms(Sharing.round_robin)),
         Line(SHUFFLED, RULE, shuffled),
         Line(ARM_BY_ARM, RULE, arm_by_arm),
     ),
-    sharing="Every agent shares one arm and every arm has equally many sharers, who act in turn, in an order "
+    sharing="Every agent shares one arm, and every arm has the same number of sharers. They act in turn, in an order "
     "shuffled in each run, or arm by arm.",
     panels=(
         Panel(
@@ -65,7 +65,7 @@ STUDY = Study(
     claims=(
         Claim(
             "A shuffled order does as well as taking turns",
-            "largest overall regret shuffled, as a multiple of that in turn",
+            "overall regret with a shuffled order, divided by that in turn; largest value",
             lambda played: largest(
                 ratio(
                     played.by_run("overall_regret", at, SHUFFLED),
@@ -76,8 +76,8 @@ STUDY = Study(
             at_most=1.1,
         ),
         Claim(
-            "Sharers who act in a row multiply the overall regret",
-            "overall regret of most agents arm by arm, as a multiple of that in turn",
+            "The overall regret multiplies if the sharers of an arm act in a row",
+            "overall regret with the most agents arm by arm, divided by that in turn",
             lambda played: ratio(
                 played.by_run("overall_regret", line=ARM_BY_ARM), played.by_run("overall_regret", line=IN_TURN)
             ),

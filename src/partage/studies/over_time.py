@@ -1,4 +1,4 @@
-"""Regret over time (the paper's appendix): agents who share two arms each."""
+"""Regret over time (the paper's appendix): each agent shares two arms."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ def game(agents: int) -> Game:
 
 
 def ratios(played: Played) -> list[Estimate]:
-    """Return the average regret up to each checkpoint, as a multiple of that of 2-UCB alone."""
+    """Return the average regret up to each checkpoint, divided by that of 2-UCB alone."""
     both = zip(played.over_time("average_regret"), played.over_time(TWO_UCB), strict=True)
     return [quotient(average, alone) for average, alone in both]
 
 
 def title(played: Played) -> str:
     """The finding."""
-    return f"By the horizon, the average regret is {ratios(played)[-1].mean:.0%} of that of 2-UCB alone"
+    return f"At the horizon, the average regret is {ratios(played)[-1].mean:.0%} of that of 2-UCB alone"
 
 
 def text(played: Played) -> str:
@@ -37,17 +37,17 @@ def text(played: Played) -> str:
     at = STEPS[ratios(played).index(worst)]
     last_step = int(np.max(played.result().folded.eliminated_step))
     return (
-        f"{played.last} agents who share two arms each have eliminated all arms but one by step {last_step:,} and "
-        f"lose {played.result().average_regret.mean:.0f} each, while 2-UCB alone goes on to "
-        f"{played.alone().overall_regret.mean:.0f}. "
-        f"At first sharing is no gain: at step {at} the average is {worst.mean:.2f} times that of 2-UCB, because "
-        "every arm is explored evenly until it can be ruled out."
+        f"{played.last} agents that share two arms each eliminate all arms but one by step {last_step:,} and "
+        f"lose {played.result().average_regret.mean:.0f} each, while 2-UCB alone loses "
+        f"{played.alone().overall_regret.mean:.0f} by the horizon. "
+        f"At first, sharing does not help: at step {at} the average is {worst.mean:.2f} times that of 2-UCB, because "
+        "every arm is explored equally often until it can be eliminated."
     )
 
 
 STUDY = Study(
     name="over-time",
-    question="How does regret grow over time, where agents share several arms each?",
+    question="How does regret grow over time when agents share several arms each?",
     values=(20,),
     lines=(Line("balanced-etc", RULE, game),),
     sharing="Agent m shares the two arms m mod 10 and m + 1 mod 10.",
@@ -67,20 +67,20 @@ STUDY = Study(
     claims=(
         Claim(
             "Average regret is far below that of 2-UCB alone",
-            "average regret at the horizon, as a part of 2-UCB alone",
+            "average regret at the horizon, as a percentage of 2-UCB alone",
             lambda played: ratios(played)[-1],
             at_most=0.5,
             percent=True,
             source="Appendix I",
         ),
         Claim(
-            "It is below at every step from 1,000 on",
-            "largest average regret from step 1,000 on, as a part of 2-UCB alone at the same step",
+            "It is below that of 2-UCB alone at every step from 1,000 on",
+            "largest average regret from step 1,000 on, as a percentage of 2-UCB alone at the same step",
             lambda played: largest(each for step, each in zip(STEPS, ratios(played), strict=True) if step >= 1000),
             at_most=1,
             percent=True,
             source="Appendix I",
-            note="Before about step 200 it is not: see the figure.",
+            note="Before about step 200 it is above; see the figure.",
         ),
     ),
     checkpoints=STEPS,

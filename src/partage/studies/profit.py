@@ -1,4 +1,4 @@
-"""The controller's profit (the paper's Figure 2c): balanced, up to 10,000 agents."""
+"""The controller's profit (Figure 2c of the paper): balanced sharing, up to 10,000 agents."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def break_even_measured(played: Played) -> Estimate:
 
 
 def bend(played: Played) -> Estimate:
-    """Return the largest distance of the profit from the straight line between the ends, as a part of its range."""
+    """Return the largest distance of the profit from the line between its ends, as a fraction of its range."""
     first, last = played.first, played.last
     start, end = played.by_run("controller_profit", first), played.by_run("controller_profit", last)
     range_ = float(np.mean(end) - np.mean(start))
@@ -30,7 +30,7 @@ def bend(played: Played) -> Estimate:
 
 
 def marks(played: Played) -> tuple[Mark, ...]:
-    """The measured crossing, the closed form and what the paper reads off."""
+    """The measured crossing, the closed form and the value in the paper."""
     measured, closed = break_even_measured(played), break_even(RULE.balance)
     return (
         Mark(measured.mean, f"measured: {measured.mean:,.0f} ± {measured.stderr or 0:,.0f}", "blue", measured.stderr),
@@ -51,19 +51,20 @@ def text(played: Played) -> str:
         played.last - played.first
     )
     return (
-        f"Each agent adds {slope:.2f} to the profit, and compensations cost the same however many pay for them: "
-        f"the line crosses zero at {measured.mean:,.0f} ± {measured.stderr or 0:.0f} agents, where the paper reads "
-        "off about 4,000. As long as only explore pulls are compensated, charge and compensation are in a fixed "
-        f"ratio, and the crossing is 32 (1 + √B)² / (√2 − √1.5)² = {closed:,.0f} in every run of any game."
+        f"Each agent adds {slope:.2f} to the profit, while the sum of the compensations does not depend on the "
+        f"number of agents. So the profit crosses zero at {measured.mean:,.0f} ± {measured.stderr or 0:.0f} agents; "
+        "the paper says about 4,000. As long as only explore pulls are compensated, the ratio of charge to "
+        f"compensation is fixed, and the crossing is 32 (1 + √B)² / (√2 − √1.5)² = {closed:,.0f} in every run "
+        "of any game."
     )
 
 
 STUDY = Study(
     name="profit",
-    question="With how many agents does the controller who charges and compensates break even?",
+    question="How many agents does the controller need to break even?",
     values=(10, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10_000),
     lines=(Line("balanced-etc", RULE, on_the_arms(Sharing.round_robin)),),
-    sharing="Agent m shares arm m mod 10, so every arm has equally many sharers.",
+    sharing="Agent m shares arm m mod 10, so every arm has the same number of sharers.",
     panels=(
         Panel(
             curves=(Curve("controller_profit", "profit", "blue"),),
@@ -78,24 +79,24 @@ STUDY = Study(
     claims=(
         Claim(
             "Profit is linear in the number of agents",
-            "largest distance from the straight line between the ends, as a part of the profit's range",
+            "largest distance from the straight line between the ends, as a percentage of the profit's range",
             bend,
             at_most=0.01,
             percent=True,
             source="Section 6, Figure 2c",
         ),
         Claim(
-            "Profit passes zero at around 4,000 agents",
+            "Profit crosses zero at around 4,000 agents",
             "number of agents at which the mean profit crosses zero",
             break_even_measured,
             at_least=3500,
             at_most=4500,
             source="Section 6, Figure 2c",
-            note="The limits are those of the numbers that round to 4,000.",
+            note="The limits enclose the numbers that round to 4,000.",
         ),
         Claim(
-            "Profit passes zero where the closed form says",
-            "measured crossing, as a multiple of the closed form",
+            "Profit crosses zero where the closed form says",
+            "measured crossing, divided by the closed form",
             lambda played: quotient(break_even_measured(played), Estimate(break_even(RULE.balance), 0.0)),
             at_least=0.98,
             at_most=1.02,

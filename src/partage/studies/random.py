@@ -1,4 +1,4 @@
-"""The paper's random setting (its appendix): means and sharing drawn anew in each run."""
+"""The paper's random setting (appendix): new means and new sharing in each run."""
 
 from dataclasses import replace
 
@@ -14,14 +14,14 @@ ARMS = tuple(RandomBernoulli(0, 1) for _ in range(10))
 
 
 def game(agents: int) -> Game:
-    """Return the random game of so many agents."""
+    """Return the random game with this number of agents."""
     return Game(ARMS, Sharing.random(agents, len(ARMS)), HORIZON)
 
 
 def title(played: Played) -> str:
     """The finding."""
     share = played.against_two_ucb("average_regret").mean
-    return f"Random games too: each of {played.last:,} agents loses {share:.1%} of 2-UCB's regret"
+    return f"In random games, too, each of {played.last:,} agents loses {share:.1%} of the regret of 2-UCB"
 
 
 def text(played: Played) -> str:
@@ -32,7 +32,8 @@ def text(played: Played) -> str:
         f"The average regret falls from {few.mean:,.0f} ± {few.stderr or 0:.0f} with {played.first} agents to "
         f"{many.mean:.1f} ± {many.stderr or 0:.1f} with {played.last:,}. "
         f"The overall regret grows slowly, to {overall.mean:,.0f} ± {overall.stderr or 0:,.0f}: in the few "
-        "runs whose two best arms are nearly equal, exploration lasts to the horizon, and more agents explore more."
+        "runs in which the two best arms are nearly equal, exploration lasts until the horizon, and more agents "
+        "explore more."
     )
 
 
@@ -43,7 +44,7 @@ STUDY = Study(
     question="Does it still work when means and sharing are random?",
     values=(10, 30, 100, 300, 1000),
     lines=(Line("balanced-etc", RULE, game),),
-    sharing="Each agent shares one random arm, given that every arm has a sharer; all is drawn anew in each run.",
+    sharing="Each agent shares one random arm, and every arm has a sharer; means and sharing are new in each run.",
     panels=(REGRETS,),
     title=title,
     text=text,

@@ -1,4 +1,4 @@
-"""The audit: every promise of the paper, checked on runs that were played."""
+"""The audit: check every promise of the paper on runs of a game."""
 
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -10,8 +10,8 @@ from partage.rules import BalancedETC
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.theory.audit_row import VIOLATED, AuditRow
-from partage.theory.measure import Progress, observe
-from partage.theory.verdicts import judge, judge_event
+from partage.theory.measure import Progress, measure
+from partage.theory.verdicts import event_verdicts, verdicts
 
 __all__ = ["AuditRow", "Section", "as_dict", "audit", "describe", "paper_audit", "usual_runs"]
 
@@ -38,31 +38,34 @@ def audit(
     Parameters
     ----------
     game, rule, runs, seed, jobs
-        As for `partage.play`; the rule is Balanced-ETC with balance 1 by default.
+        As for `partage.play`. The default rule is Balanced-ETC with balance 1.
     progress
-        Called with (work done, work in all), in no particular unit.
+        Called with (work done, all work), in no particular unit.
 
+    Examples
+    --------
     >>> from partage import Game, Sharing, bernoulli
     >>> game = Game(bernoulli([0.9, 0.1]), Sharing.round_robin(agents=10, arms=2), horizon=1000)
     >>> {row.label: row.verdict for row in audit(game, runs=50)}["Theorem_IR"]
     'holds'
     """
-    return judge(observe(game, rule or BalancedETC(), runs, seed, jobs, progress))
+    rule = BalancedETC() if rule is None else rule
+    return verdicts(measure(game, rule, runs=runs, seed=seed, jobs=jobs, progress=progress))
 
 
 PAPER_MEANS = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
 APPENDIX_MEANS = [0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05]
-SMALL_RUNS = 200  # runs of a small game for each run of a large one
-SMALL_PULLS = 20_000  # agents times horizon, up to which a user's game is small
+SMALL_RUNS = 200  # runs of a small game per run of a large one
+SMALL_PULLS = 20_000  # agents times horizon, up to which a game is small
 RARE = ((5, 5), (10, 10), (100, 10), (10, 30), (10, 100), (2, 1000))  # agents and horizon
 
 
 def paper_audit(
     runs: int = 100, seed: int = 0, jobs: int | None = None, progress: Progress | None = None
 ) -> list[Section]:
-    """Audit the paper's two experiments, and small games in which every premise is met or rare events can be seen.
+    """Audit the paper's two experiments, a small game that meets every premise, and games with rare events.
 
-    A small game is played 200 times as often.
+    Small games have 200 times as many runs.
     """
     runs = count("The number of runs", runs)
     seed = count("The seed", seed, at_least=0)
@@ -81,31 +84,34 @@ def paper_audit(
     sections: list[Section] = []
 
     def part(at: int) -> Progress | None:
-        return (lambda done, of: progress(1000 * at + 1000 * done // of, 1000 * parts)) if progress else None
+        if progress is None:
+            return None
+        return lambda done, total: progress(1000 * at + 1000 * done // total, 1000 * parts)
 
     for at, (title, words, game, played) in enumerate(whole):
-        rows = audit(game, rule, played, seed, jobs, part(at))
+        rows = audit(game, rule, runs=played, seed=seed, jobs=jobs, progress=part(at))
         sections.append(Section(title, f"{words}: {describe(game)}, balance 1", played, rows))
     rows = []
     for at, game in enumerate(rare, start=len(whole)):
-        seen = observe(game, rule, many, seed, jobs, part(at), only_event=True)
-        rows += [
-            replace(row, says=f"M = {game.agents:,}, T = {game.horizon:,}: {row.says}") for row in judge_event(seen)
-        ]
-    about = "two arms of mean 0.5, round-robin: nothing to tell apart, so most is broadcast"
-    sections.append(Section("Where E can be seen to fail", about, many, rows))
-    alone = [row for row in audit(short, rule, runs, seed, jobs, part(parts - 1)) if row.label == "range_ucb"]
-    slip = "T / log² T falls before it rises, so T = 2 passes as long; yet 2-UCB cannot pull 10 arms in 2 steps."
-    alone = [replace(row, note=slip) if row.verdict == VIOLATED else row for row in alone]
+        measured = measure(game, rule, runs=many, seed=seed, jobs=jobs, progress=part(at), only_event=True)
+        size = f"M = {game.agents:,}, T = {game.horizon:,}"
+        rows += [replace(row, says=f"{size}: {row.says}") for row in event_verdicts(measured)]
+    about = "two arms of mean 0.5, round-robin: neither is eliminated, so almost everything is broadcast"
+    sections.append(Section("Games in which E fails now and then", about, many, rows))
+    rows = audit(short, rule, runs=runs, seed=seed, jobs=jobs, progress=part(parts - 1))
+    slip = (
+        "T / log² T falls before it rises, so T = 2 counts as long enough; but 2-UCB cannot pull 10 arms in 2 steps."
+    )
+    rows = [replace(row, note=slip) if row.verdict == VIOLATED else row for row in rows if row.label == "range_ucb"]
     about = f"one arm of mean 1, nine of mean 0: {describe(short)}"
-    sections.append(Section("Where a promise fails as it is written", about, runs, alone))
+    sections.append(Section("A promise that fails as it is written", about, runs, rows))
     if progress:
         progress(1000 * parts, 1000 * parts)
     return sections
 
 
 def usual_runs(game: Game) -> int:
-    """Return how many runs are played unless told: 100, and 20,000 of a small game, to see rare events.
+    """Return the default number of runs: 100, or 20,000 for a small game, in which rare events show up.
 
     >>> usual_runs(Game(bernoulli([0.9, 0.1]), Sharing.round_robin(10, 2), 1000))
     20000
@@ -123,7 +129,7 @@ def as_dict(sections: list[Section], seed: int, seconds: float) -> dict[str, Any
 
 
 def describe(game: Game) -> str:
-    """Return a game's size in words."""
+    """Return the size of a game in words."""
     agents, arms = game.agents, len(game.arms)
     plural = ("" if agents == 1 else "s"), ("" if arms == 1 else "s")
     return f"{arms} arm{plural[1]}, {agents:,} agent{plural[0]}, horizon {game.horizon:,}"

@@ -1,4 +1,4 @@
-"""A row of the audit: one promise of the paper, judged, in words and numbers."""
+"""A row of the audit: the verdict on one promise of the paper, in words and numbers."""
 
 import math
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ HOLDS, VIOLATED, NOT_APPLICABLE, NO_VERDICT = "holds", "violated", "not applicab
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One promise of the paper, judged.
+    """The verdict on one promise of the paper.
 
     Attributes
     ----------
     label, number, says
         The paper's LaTeX label, its number, and what it promises, in a few words.
     premise, premise_met
-        What it needs, with numbers, and whether that is so; None where it needs nothing.
+        What the promise needs, with numbers, and whether that is met; None if it needs nothing.
     bound, measured
-        As text. A mean stands with its standard error, a frequency with its interval, everything else as the
-        worst case over runs.
+        As text: a mean with its standard error, a frequency with its interval, anything else as the worst case over
+        runs.
     slack
-        How many times over the bound is kept: below 1 it is not. None where there is no ratio.
+        How many times over the bound is kept; below 1 it is violated. None if there is no ratio.
     violations, runs
-        In how many of the runs looked at the bound was passed. A bound on an expectation is not judged by this.
+        In how many of these runs the bound was exceeded. A bound on an expectation is not judged by this.
     verdict
         "holds", "violated", "not applicable" or "no verdict".
     note
-        Why, where that needs saying.
+        An explanation, if one is needed.
     bound_value, measured_value, low, high
-        The same as numbers, and the interval of what was measured, where it has one.
+        The same as numbers, and the interval of the measured value, if it has one.
     """
 
     label: str

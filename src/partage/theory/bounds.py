@@ -1,7 +1,7 @@
-"""Every bound and premise of the paper, one small function each, under the paper's own label.
+"""Every bound and premise of the paper, one small function each, with the paper's own label.
 
-Throughout, c = (1 + sqrt(B))^2 (`balance_factor`) and k = (sqrt(2) - sqrt(3/2))^2 (`K`). Gaps are those of all arms,
-the best included; sub-optimal arms are the ones with a positive gap.
+Throughout, c = (1 + sqrt(B))^2 (`balance_factor`) and k = (sqrt(2) - sqrt(3/2))^2 (`K`). `gaps` are the gaps of all
+arms, including the best; sub-optimal arms have a positive gap.
 
 | label | number | what it bounds |
 |---|---|---|
@@ -10,9 +10,9 @@ the best included; sub-optimal arms are the ones with a positive gap.
 | `suboptimal` | Lemma 4.4 | broadcasts of a sub-optimal arm, given E |
 | `lemma_number_explore` | Lemma 4.5 | broadcasts of an active arm, from below |
 | `Lemma_Commit` | Lemma 4.6 | the expected commit regret, given E |
-| `Theorem_Min_Info` | Theorem 4.7 | how little sharing is too little (no constant) |
+| `Theorem_Min_Info` | Theorem 4.7 | the least sharing that suffices (no constant) |
 | `range` | Lemma 5.1 | a gap, from both sides, by an arm's broadcasts, given E |
-| `Theorem_IR` | Theorem 5.2 | every agent's incentive regret, by that of 2-UCB |
+| `Theorem_IR` | Theorem 5.2 | every agent's incentive regret, by the regret of 2-UCB |
 | `range_ucb` | Lemma H.1 | a gap, from below, by the pulls of 2-UCB |
 """
 
@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from partage.evidence import kl
 from partage.settle.paper import K, balance_factor
 
 
@@ -31,7 +32,7 @@ class Premise(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether it holds; equality is not enough."""
+        """Whether it holds. Equality is not enough."""
         return self.left > self.right
 
 
@@ -41,7 +42,7 @@ def positive_gaps(gaps: Iterable[float]) -> list[float]:
 
 
 def smallest_gap(gaps: Iterable[float]) -> float | None:
-    """Return the smallest positive gap (the paper's Delta_min); None where every arm is optimal.
+    """Return the smallest positive gap (the paper's Delta_min); None if every arm is optimal.
 
     >>> smallest_gap([0.0, 0.0, 0.25]), smallest_gap([0.0])
     (0.25, None)
@@ -65,12 +66,12 @@ def bad_event(arms: int, horizon: int) -> float:
 
 
 def bad_event_per_broadcast(arms: int, agents: int, horizon: int) -> float:
-    """`event1`, by a union over every broadcast there can be: N arms, M T broadcasts each, 2 / T^3 a broadcast."""
+    """`event1`, by a union bound over all possible broadcasts: N arms, M T broadcasts each, 2 / T^3 per broadcast."""
     return 2 * arms * agents / horizon**2
 
 
 def deviation(count: float, horizon: int) -> float:
-    """How far the mean of `count` broadcasts may be off while the good event E holds: sqrt(3 log T / (2 n))."""
+    """Return how far the mean of n broadcasts may be off while the good event E holds: sqrt(3 log T / (2 n))."""
     return math.sqrt(3 * math.log(horizon) / (2 * count))
 
 
@@ -111,7 +112,7 @@ def two_ucb_gap_floor(pulls: int, horizon: int) -> float:
 
 
 def all_eliminated(gaps: Iterable[float], horizon: int, balance: float) -> Premise:
-    """Premise of `range`: (T - 2 N) / log T > 8 c N / Delta_min^2, so that every sub-optimal arm goes."""
+    """Premise of `range`: (T - 2 N) / log T > 8 c N / Delta_min^2, so that every sub-optimal arm is eliminated."""
     gaps = list(gaps)
     smallest = smallest_gap(gaps)
     assert smallest is not None
@@ -130,26 +131,11 @@ def long_enough(gaps: Iterable[float], horizon: int) -> Premise:
 # --- information --------------------------------------------------------------------------------------------
 
 
-def bernoulli_kl(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q).
-
-    >>> bernoulli_kl(0.5, 0.5), bernoulli_kl(0.5, 1.0)
-    (0.0, inf)
-    """
-    total = 0.0
-    for a, b in ((p, q), (1 - p, 1 - q)):
-        if a > 0:
-            if b <= 0:
-                return math.inf
-            total += a * math.log(a / b)
-    return max(total, 0.0)
-
-
 def information_floor(means: Iterable[float]) -> float:
     """`Theorem_Min_Info`: the sum over sub-optimal arms of 1 / kl(mu_i, mu_1).
 
-    Times log T, this is what one agent alone must see for a regret of order log T (Lai and Robbins).
+    One agent alone needs this many observations, times log T, for a regret of order log T (Lai and Robbins).
     """
     means = [float(mean) for mean in means]
     best = max(means)
-    return math.fsum(1 / bernoulli_kl(mean, best) for mean in means if mean < best)
+    return math.fsum(1 / kl(mean, best) for mean in means if mean < best)

@@ -1,7 +1,7 @@
-"""Compiled watching of runs that were played: whether E held, and how fast active arms were broadcast.
+"""Checks of runs after the play: whether the good event E held, and how fast active arms were broadcast.
 
-Nothing here decides anything. E depends on each arm's tape up to its final count alone, so it is read off the tape
-after the play; the explore watch counts broadcasts again, step by step, from the moments of elimination.
+Nothing here decides anything. E depends only on each arm's tape up to its final count, so it is read from the tape.
+The check of exploration counts broadcasts again, step by step, from the moments at which arms were eliminated.
 """
 
 import math
@@ -18,7 +18,7 @@ _BERNOULLI, _TIE_ORDER, _AGENT_ORDER = BERNOULLI, TIE_ORDER, AGENT_ORDER
 
 
 @compiled
-def stays_good(k0, k1, table, arm, mean, count, stream, log_horizon):
+def _stays_close(k0, k1, table, arm, mean, count, stream, log_horizon):
     """Whether |mean of the first n rewards - mu| <= sqrt(3 log T / (2 n)) for every n up to `count`.
 
     With S the sum of n rewards this is (S - n mu)^2 <= 1.5 n log T.
@@ -39,20 +39,20 @@ def stays_good(k0, k1, table, arm, mean, count, stream, log_horizon):
 
 
 @compiled
-def good_runs(table, means, keys, counts, stream, log_horizon, good):
-    """Write into `good` in which runs every arm stayed good up to its count: the paper's event E."""
+def event_held(table, means, keys, counts, stream, log_horizon, held):
+    """Write into `held` in which runs the mean of every arm stayed close up to its count: the paper's event E."""
     for run in range(len(keys)):
-        good[run] = True
+        held[run] = True
         for arm in range(len(means)):
-            if good[run]:
-                good[run] = stays_good(
+            if held[run]:
+                held[run] = _stays_close(
                     keys[run, 0], keys[run, 1], table, arm, means[arm], counts[run, arm], stream, log_horizon
                 )
 
 
 @compiled
 def two_ucb_pulls(game, keys, pulls, outcome):
-    """Write into `pulls` how often one agent who plays 2-UCB alone pulls each arm."""
+    """Write into `pulls` how often one agent that plays 2-UCB alone pulls each arm."""
     none, curve = np.zeros(0, np.int64), np.zeros(0)
     for run in range(len(keys)):
         tie_order = permutation(keys[run, 0], keys[run, 1], _TIE_ORDER, game.arms)
@@ -74,13 +74,13 @@ def _least(seen, active):
 
 
 @compiled
-def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts, tightest):
-    """Count the broadcasts of Balanced-ETC again and note how close they come to t / N - 1.
+def check_exploration(game, balance, keys, eliminated_step, eliminated_agent, counts, ratio):
+    """Count the broadcasts of Balanced-ETC again, and note how close they come to t / N - 1.
 
-    Who explores follows from the counts, the order of agents and the arms that are active, so the moments of
-    elimination are all that is needed of the play. `counts` becomes the broadcasts at the end, to be compared
-    with those of the play. `tightest` becomes the least of (N_i(t) + 1) N / t over the starts of steps t in which
-    more than one arm is active, and over active arms i: the lemma says that it is at least 1.
+    Who explores follows from the counts, the order of agents and the active arms, so the moments of elimination are
+    all that is needed of the play. `counts` becomes the broadcasts at the end, for comparison with the play. `ratio`
+    becomes the least of (N_i(t) + 1) N / t over active arms i and over steps t at whose start more than one arm is
+    active: the lemma says that it is at least 1.
     """
     agents, arms = game.agents, game.arms
     order = np.arange(agents)
@@ -100,16 +100,16 @@ def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts
         active[:] = True
         n_active, least, at_least = arms, 0, arms
         open_up_to = math.inf if math.isinf(balance) else 0.0
-        tightest[run] = math.inf
+        ratio[run] = math.inf
         step = 0
         while step < game.horizon and n_active > 1:
             step += 1
-            tightest[run] = min(tightest[run], arms * (least + 1) / step)
+            ratio[run] = min(ratio[run], arms * (least + 1) / step)
             place = 0
             for i in range(arms):
                 pointer[i] = firsts[i]  # each arm's next sharer in this step
             while n_active > 1 and place < agents:
-                # The next agent who shares an open arm; with several, her least-broadcast.
+                # The next agent that shares an open arm, and the least-broadcast of its open arms.
                 explorer, arm = agents, -1
                 for i in range(arms):
                     if not active[i] or seen[i] > open_up_to:
@@ -131,7 +131,7 @@ def explore_watch(game, balance, keys, eliminated_step, eliminated_agent, counts
                     if active[i] and eliminated_step[run, i] == step and eliminated_agent[run, i] == order[explorer]:
                         active[i], leaves = False, True
                         n_active -= 1
-                if at_least == 0 or leaves:  # the least has changed, or who has it
+                if at_least == 0 or leaves:  # the least count changed, or which arms have it
                     least, at_least = _least(seen, active)
                     if not math.isinf(balance):
                         open_up_to = balance * least

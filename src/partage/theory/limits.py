@@ -1,4 +1,4 @@
-"""How little regret can be: the limit of Lai and Robbins."""
+"""The least possible regret: the limit of Lai and Robbins."""
 
 import math
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from partage.evidence import kl
 
 
 def lai_robbins(means: Sequence[float], horizon: int) -> float:
-    """Return the regret that no good rule stays below in the long run, however much is shared.
+    """Return the overall regret below which no consistent rule stays in the long run, however much is shared.
 
-    It is the sum over sub-optimal arms of gap * log T / kl(mean, best mean), with the Bernoulli divergence: the
-    limit for arms that pay 0 or 1. Arms of other kinds tell more or less by each reward.
+    It is the sum over sub-optimal arms of gap * log T / kl(mean, best mean), with the Bernoulli divergence: the limit
+    for arms that pay 0 or 1. A reward of another kind of arm may carry more or less information.
 
     >>> round(lai_robbins([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0], 10**6))
     109
     """
     best = max(means)
-    return math.log(horizon) * sum((best - mean) / float(kl(mean, best)) for mean in means if mean < best)
+    return math.log(horizon) * sum((best - mean) / kl(mean, best) for mean in means if mean < best)

@@ -1,13 +1,12 @@
-"""Playing a game, and noting all that the paper's promises speak of."""
+"""Play a game, and measure everything that the paper's promises are about."""
 
 import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,16 +15,16 @@ from partage.checks import count
 from partage.engine import rewards as tape
 from partage.engine.tally import GameTable, game_table, new_outcome
 from partage.game import Game
-from partage.rules import BalancedETC, FullSharing
 from partage.rules.rule import Rule
-from partage.settle.paper import balance_factor, paper_charge, paper_rates
-from partage.simulate.chunk import game_of_run, play_run
-from partage.simulate.play import BASELINE_UP_TO, play
-from partage.simulate.result import Estimate
-from partage.theory.event_checks import explore_watch, good_runs, two_ucb_pulls
+from partage.simulate.chunk import game_of_run, play_chunk
+from partage.simulate.fold import FIGURES, Folded
+from partage.simulate.parallel import is_built_in
+from partage.simulate.play import BASELINE_UP_TO, checked_game, checked_rule, new_task, play
+from partage.simulate.result import Estimate, Result
+from partage.theory.event_checks import check_exploration, event_held, two_ucb_pulls
 
-WATCHED_BROADCASTS = 3 * 10**8  # the explore watch looks at as many runs as this allows, and at least at one
-INFORMATION_RUNS = 100  # at horizons other than the game's
+CHECKED_BROADCASTS = 3 * 10**8  # exploration is checked in as many runs as this allows, and in at least one
+RUNS_AT_OTHER_HORIZONS = 100
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,8 +32,8 @@ Bools = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 
-class Shown(NamedTuple):
-    """How much was shared, and lost, at one horizon."""
+class AtHorizon(NamedTuple):
+    """Mean broadcasts and mean overall regret at one horizon."""
 
     horizon: int
     broadcasts: float
@@ -43,11 +42,11 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """What was seen of one agent who plays 2-UCB alone: pulls by run and arm, and whether E' held."""
+    """Runs of one agent that plays 2-UCB alone: pulls by run and arm, and whether E' held."""
 
     gaps: Floats
     pulls: Ints
-    good: Bools
+    event_held: Bools
 
     @property
     def regret(self) -> Estimate:
@@ -56,13 +55,32 @@ class Alone:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was seen of some runs of a game, a row a run.
+class Measurements:
+    """What was measured in some runs of a game. Arrays have one row per run.
 
-    `balance` is None for a rule that is not Balanced-ETC, of which only `information` and `alone` are looked at.
-    `good` says whether E held. `incentive` holds the mean and standard error of each agent's incentive regret over
-    the runs in which E held; `highest_incentive` that of the worst agent of each run. `tightest` is what
-    `explore_watch` saw of the runs it looked at.
+    Attributes
+    ----------
+    game, rule, runs
+        What was played.
+    balance
+        The balance of Balanced-ETC; None for any other rule, for which only `alone` and `horizons` are measured.
+    gaps, broadcasts, eliminated
+        By run and arm.
+    event_held
+        Whether the good event E held.
+    overall, commit
+        Overall regret, and the part of commit pulls.
+    incentive
+        Mean and standard error of each agent's incentive regret over the runs in which E held; None without the
+        paper's settlement.
+    highest_incentive
+        Incentive regret of the worst agent.
+    explore_ratio
+        The least of (N_i(t) + 1) N / t, for the runs in which exploration was checked: see `check_exploration`.
+    alone
+        2-UCB alone; None if it was not played because the runs are too long.
+    horizons
+        Broadcasts and regret at this horizon and at shorter ones.
     """
 
     game: Game
@@ -72,14 +90,14 @@ class Seen:
     gaps: Floats
     broadcasts: Ints
     eliminated: Bools
-    good: Bools
+    event_held: Bools
     overall: Floats
     commit: Floats
-    incentive: tuple[Floats, Floats] | None
-    highest_incentive: Floats
-    tightest: Floats | None
-    alone: Alone | None
-    information: tuple[Shown, ...]
+    incentive: tuple[Floats, Floats] | None = None
+    highest_incentive: Floats | None = None
+    explore_ratio: Floats | None = None
+    alone: Alone | None = None
+    horizons: tuple[AtHorizon, ...] = ()
 
     @property
     def all_shared(self) -> bool:
@@ -87,187 +105,215 @@ class Seen:
         return bool(self.game.sharing.sharers().all())
 
     @property
-    def fixed(self) -> bool:
+    def same_gaps(self) -> bool:
         """Whether the gaps are the same in every run."""
         return not any(isinstance(arm, RandomBernoulli) for arm in self.game.arms)
 
 
-def observe(
+def measure(
     game: Game,
     rule: Rule,
+    *,
     runs: int,
     seed: int,
     jobs: int | None = None,
     progress: Progress | None = None,
     only_event: bool = False,
-) -> Seen:
-    """Play a game and note all that the promises speak of; `only_event` notes no more than E needs."""
+) -> Measurements:
+    """Play a game and measure everything that the promises are about; with `only_event`, only what E needs."""
+    game, rule = checked_game(game), checked_rule(rule)
     runs = count("The number of runs", runs)
     seed = count("The seed", seed, at_least=0)
     jobs = (os.cpu_count() or 1) if jobs is None else count("The number of jobs", jobs)
-    tell = progress or (lambda done, of: None)
-    balance = rule.balance if isinstance(rule, BalancedETC) and type(rule) in (BalancedETC, FullSharing) else None
-    keys = _keys(seed, runs)
-    played = [game_of_run(game, rule, key) for key in keys] if game.random else [game_of_run(game, rule, keys[0])]
-    arms, shape = len(game.arms), (runs, len(game.arms))
-    gaps = np.broadcast_to(np.array([drawn.gaps for drawn in played]), shape)
-    tables = [game_table(drawn) for drawn in played]
-    means = [drawn.means for drawn in played]
-    seen = Seen(
-        game=played[0] if not game.random else game,
+    report = progress or (lambda done, total: None)
+    drawn = _Drawn.of(game, rule, runs, seed, jobs)
+    balance = _balance(rule)
+    measured = Measurements(
+        game=game if game.random else drawn.games[0],
         rule=rule.name,
         balance=balance,
         runs=runs,
-        gaps=gaps,
-        broadcasts=np.zeros(shape, np.int64),
-        eliminated=np.zeros(shape, np.bool_),
-        good=np.ones(runs, np.bool_),
+        gaps=drawn.gaps,
+        broadcasts=np.zeros((runs, len(game.arms)), np.int64),
+        eliminated=np.zeros((runs, len(game.arms)), np.bool_),
+        event_held=np.ones(runs, np.bool_),
         overall=np.zeros(runs),
         commit=np.zeros(runs),
-        incentive=None,
-        highest_incentive=np.full(runs, np.nan),
-        tightest=None,
-        alone=None,
-        information=(),
     )
     if balance is not None:
         result = play(
-            game, rule, runs, seed, baseline=False, jobs=jobs, progress=lambda d, of: tell(300 * d // of, 1000)
+            game,
+            rule,
+            runs=runs,
+            seed=seed,
+            baseline=False,
+            jobs=jobs,
+            progress=lambda done, total: report(300 * done // total, 1000),
         )
-        folded, figures = result.folded, result.frame()
-        good = _good(tables, means, keys, folded.broadcasts, tape.TAPE, game.horizon, jobs)
-        seen = replace(
-            seen,
-            broadcasts=folded.broadcasts,
-            eliminated=folded.eliminated_step >= 0,
-            good=good,
-            overall=figures["overall_regret"].to_numpy(),
-            commit=figures["commit_regret"].to_numpy(),
-        )
+        measured = _with_balanced_etc(measured, drawn, result, balance, only_event)
         if only_event:
-            return seen
-        if result.settled:
-            sums = folded.incentive.copy(), folded.incentive_squares.copy()
-            seen = replace(
-                seen,
-                incentive=_incentive(game, rule, balance, seed, good, gaps, sums),
-                highest_incentive=figures["max_incentive_regret"].to_numpy().astype(np.float64),
-            )
-        if all(table.public.all() for table in tables):
-            watched = max(1, min(runs, int(WATCHED_BROADCASTS / max(1.0, result.broadcasts.mean))))
-            moments = folded.eliminated_step, folded.eliminated_agent
-            tightest = _tightest(tables, balance, keys[:watched], moments, folded.broadcasts, jobs)
-            seen = replace(seen, tightest=tightest)
-    tell(500, 1000)
+            return measured
+    report(500, 1000)
+    measured = replace(measured, alone=_alone(drawn))
+    report(900, 1000)
+    measured = replace(measured, horizons=_horizons(measured, game, rule, seed, jobs))
+    report(999, 1000)
+    return measured
 
-    pulled = min(runs, BASELINE_UP_TO // game.horizon)
-    if pulled >= min(runs, 2):
-        alone = [game_table(drawn.alone()) for drawn in played]
-        pulls = np.zeros((pulled, arms), np.int64)
 
-        def pull_alone(table: GameTable, rows: slice) -> None:
-            two_ucb_pulls(table, keys[rows], pulls[rows], new_outcome(table))
+def _balance(rule: Rule) -> float | None:
+    """Return the balance of a rule that follows the paper's Algorithm 1; None for any other rule."""
+    facts: Any = rule
+    return float(facts.balance) if is_built_in(rule) and facts.kernel == "balanced_etc" else None
 
-        _spread(_groups(alone, pulled), pull_alone, jobs)
-        tell(700, 1000)
-        good = _good(tables, means, keys[:pulled], pulls, 1, game.horizon, jobs)
-        seen = replace(seen, alone=Alone(gaps[:pulled], pulls, good))
-    tell(900, 1000)
 
-    horizons = sorted({max(2, game.horizon // scale) for scale in (100, 10, 1)})
-    shown = []
-    for horizon in horizons:
-        if horizon == game.horizon and balance is not None:
-            broadcasts, regret = seen.broadcasts.sum(axis=1).mean(), seen.overall.mean()
-        else:
-            at = replace(game, horizon=horizon)
-            shorter = play(at, rule, min(runs, INFORMATION_RUNS), seed, "none", baseline=False, jobs=jobs)
-            broadcasts, regret = shorter.broadcasts.mean, shorter.overall_regret.mean
-        shown.append(Shown(horizon, float(broadcasts), float(regret)))
-    tell(999, 1000)
-    return replace(seen, information=tuple(shown))
+# --- the games of all runs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The games of all runs: one for all, or one each if something in the game is random."""
+
+    games: list[Game]
+    tables: list[GameTable]
+    keys: NDArray[np.uint64]
+    gaps: Floats
+    jobs: int
+
+    @classmethod
+    def of(cls, game: Game, rule: Rule, runs: int, seed: int, jobs: int) -> "_Drawn":
+        keys = _keys(seed, runs)
+        games = [game_of_run(game, rule, key) for key in (keys if game.random else keys[:1])]
+        gaps = np.broadcast_to(np.array([each.gaps for each in games]), (runs, len(game.arms)))
+        return cls(games, [game_table(each) for each in games], keys, gaps, jobs)
+
+    def spread(self, runs: int, work: Callable[[int, slice], None]) -> None:
+        """Call `work` with a game and its runs, for the first `runs` runs, on several threads."""
+        import joblib
+
+        joblib.Parallel(n_jobs=self.jobs, backend="threading")(
+            joblib.delayed(work)(game, rows) for game, rows in self._groups(runs)
+        )
+
+    def _groups(self, runs: int) -> Iterator[tuple[int, slice]]:
+        one_each = len(self.games) > 1
+        size = 1 if one_each else max(1, min(256, math.ceil(runs / 8)))
+        for first in range(0, runs, size):
+            yield first if one_each else 0, slice(first, min(first + size, runs))
+
+    def event_held(self, counts: Ints, stream: int) -> Bools:
+        """Return in which runs the mean of every arm stayed as close to the truth as E asks, up to these counts."""
+        held = np.zeros(len(counts), np.bool_)
+        log_horizon = math.log(self.games[0].horizon)
+
+        def check(game: int, rows: slice) -> None:
+            rewards, means = self.tables[game].rewards, self.games[game].means
+            event_held(rewards, means, self.keys[rows], counts[rows], stream, log_horizon, held[rows])
+
+        self.spread(len(counts), check)
+        return held
 
 
 @lru_cache(maxsize=2)
 def _keys(seed: int, runs: int) -> NDArray[np.uint64]:
-    """The keys of all runs: the small games of one audit share theirs."""
+    """Return the keys of all runs. The small games of one audit have them in common."""
     return tape.run_keys(seed, 0, runs)
 
 
-def _groups(tables: list[GameTable], runs: int) -> Iterator[tuple[GameTable, slice]]:
-    """Pair runs with their game: one game for many runs, or one each."""
-    size = max(1, min(256, math.ceil(runs / 8))) if len(tables) == 1 else 1
-    for first in range(0, runs, size):
-        yield tables[first if len(tables) > 1 else 0], slice(first, min(first + size, runs))
+# --- Balanced-ETC ---------------------------------------------------------------------------------------------
 
 
-def _spread(groups: Iterator[tuple[GameTable, slice]], work: Callable[[GameTable, slice], None], jobs: int) -> None:
-    joblib.Parallel(n_jobs=jobs, backend="threading")(joblib.delayed(work)(table, rows) for table, rows in groups)
+def _with_balanced_etc(
+    measured: Measurements, drawn: _Drawn, result: Result, balance: float, only_event: bool
+) -> Measurements:
+    """Add what is measured in the runs of Balanced-ETC."""
+    folded = result.folded
+    figures = {name: folded.figures[:, place] for place, name in enumerate(FIGURES)}
+    measured = replace(
+        measured,
+        broadcasts=folded.broadcasts,
+        eliminated=folded.eliminated_step >= 0,
+        event_held=drawn.event_held(folded.broadcasts, tape.TAPE),
+        overall=figures["overall_regret"],
+        commit=figures["commit_regret"],
+    )
+    if only_event:
+        return measured
+    if result.settled:
+        measured = replace(
+            measured,
+            incentive=_incentive(result, measured.event_held),
+            highest_incentive=figures["max_incentive_regret"],
+        )
+    if all(table.public.all() for table in drawn.tables):
+        checked = max(1, min(result.runs, int(CHECKED_BROADCASTS / max(1.0, result.broadcasts.mean))))
+        measured = replace(measured, explore_ratio=_explore_ratio(drawn, balance, folded, checked))
+    return measured
 
 
-def _good(
-    tables: list[GameTable],
-    means: list[Floats],
-    keys: NDArray[np.uint64],
-    counts: Ints,
-    stream: int,
-    horizon: int,
-    jobs: int,
-) -> Bools:
-    """In which runs every arm's mean stayed as close to the truth as E asks, at every count up to the last."""
-    good = np.zeros(len(keys), np.bool_)
-    log_horizon = math.log(horizon)
+def _incentive(result: Result, held: Bools) -> tuple[Floats, Floats]:
+    """Return mean and standard error of each agent's incentive regret over the runs in which E held.
 
-    def work(table: GameTable, rows: slice) -> None:
-        mean = means[rows.start if len(means) > 1 else 0]
-        good_runs(table.rewards, mean, keys[rows], counts[rows], stream, log_horizon, good[rows])
-
-    _spread(_groups(tables, len(keys)), work, jobs)
-    return good
-
-
-def _tightest(
-    tables: list[GameTable],
-    balance: float,
-    keys: NDArray[np.uint64],
-    moments: tuple[Ints, Ints],
-    broadcasts: Ints,
-    jobs: int,
-) -> Floats:
-    """How close each run came to the bound of `lemma_number_explore`."""
-    counts, tightest = np.zeros((len(keys), broadcasts.shape[1]), np.int64), np.zeros(len(keys))
-
-    def work(table: GameTable, rows: slice) -> None:
-        step, agent = moments
-        explore_watch(table, balance, keys[rows], step[rows], agent[rows], counts[rows], tightest[rows])
-
-    _spread(_groups(tables, len(keys)), work, jobs)
-    if not np.array_equal(counts, broadcasts[: len(keys)]):
-        raise AssertionError("The explore watch counted other broadcasts than the play did.")
-    return tightest
-
-
-def _incentive(
-    game: Game, rule: Rule, balance: float, seed: int, good: Bools, gaps: Floats, sums: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """Mean and standard error of each agent's incentive regret over the runs in which E held.
-
-    Sums over all runs are at hand; the few runs in which E failed are played again and taken out of them.
+    Sums over all runs are known. The few runs in which E failed are played again and subtracted.
     """
-    total, squares = sums
-    log_horizon, factor = math.log(game.horizon), balance_factor(balance)
-    for run in np.flatnonzero(~good):
-        tally = play_run(game, rule, seed, int(run))
-        public = tally.active | (tally.eliminated_step >= 0)
-        rates = np.zeros(len(gaps[run]))
-        paper_rates(tally.broadcasts, tally.active, public, log_horizon, factor, rates)
-        charge = paper_charge(tally.broadcasts, tally.active, public, log_horizon, factor)
-        incentive = (tally.explore + tally.commit) @ (gaps[run] - rates) + charge
-        total -= incentive
-        squares -= incentive**2
-    runs = int(good.sum())
+    total, squares = result.folded.incentive.copy(), result.folded.incentive_squares.copy()
+    task = new_task(result.game, result.rule, result.settlement.name, result.seed)
+    for run in np.flatnonzero(~held):
+        one = play_chunk(task, int(run), int(run) + 1)
+        total -= one.incentive
+        squares -= one.incentive_squares
+    runs = int(held.sum())
     if runs == 0:
         return np.full(len(total), np.nan), np.full(len(total), np.nan)
     mean = total / runs
     variance = np.maximum(0.0, squares - runs * mean**2) / max(1, runs - 1)
     return mean, np.sqrt(variance / runs) if runs > 1 else np.full(len(mean), np.nan)
+
+
+def _explore_ratio(drawn: _Drawn, balance: float, folded: Folded, runs: int) -> Floats:
+    """Return how close each of the first runs came to the bound of `lemma_number_explore`."""
+    counts, ratio = np.zeros((runs, folded.broadcasts.shape[1]), np.int64), np.zeros(runs)
+    step, agent = folded.eliminated_step, folded.eliminated_agent
+
+    def check(game: int, rows: slice) -> None:
+        table, keys = drawn.tables[game], drawn.keys[rows]
+        check_exploration(table, balance, keys, step[rows], agent[rows], counts[rows], ratio[rows])
+
+    drawn.spread(runs, check)
+    if not np.array_equal(counts, folded.broadcasts[:runs]):
+        raise AssertionError("The check of exploration counted other broadcasts than the play did.")
+    return ratio
+
+
+# --- 2-UCB alone, and other horizons ---------------------------------------------------------------------------
+
+
+def _alone(drawn: _Drawn) -> Alone | None:
+    """Play 2-UCB alone, unless the runs are too long."""
+    horizon = drawn.games[0].horizon
+    runs = min(len(drawn.keys), BASELINE_UP_TO // horizon)
+    if runs < min(len(drawn.keys), 2):
+        return None
+    tables = [game_table(game.alone()) for game in drawn.games]
+    pulls = np.zeros((runs, len(drawn.games[0].arms)), np.int64)
+
+    def pull(game: int, rows: slice) -> None:
+        two_ucb_pulls(tables[game], drawn.keys[rows], pulls[rows], new_outcome(tables[game]))
+
+    drawn.spread(runs, pull)
+    return Alone(drawn.gaps[:runs], pulls, drawn.event_held(pulls, 1))
+
+
+def _horizons(measured: Measurements, game: Game, rule: Rule, seed: int, jobs: int) -> tuple[AtHorizon, ...]:
+    """Return broadcasts and regret at the game's horizon, a tenth and a hundredth of it."""
+    found = []
+    for horizon in sorted({max(2, game.horizon // scale) for scale in (100, 10, 1)}):
+        if horizon == game.horizon and measured.balance is not None:
+            broadcasts, regret = measured.broadcasts.sum(axis=1).mean(), measured.overall.mean()
+        else:
+            runs = min(measured.runs, RUNS_AT_OTHER_HORIZONS)
+            at = replace(game, horizon=horizon)
+            result = play(at, rule, runs=runs, seed=seed, settlement="none", baseline=False, jobs=jobs)
+            broadcasts, regret = result.broadcasts.mean, result.overall_regret.mean
+        found.append(AtHorizon(horizon, float(broadcasts), float(regret)))
+    return tuple(found)
