@@ -276,7 +276,7 @@ def test_every_public_name_and_every_room_is_there_without_an_import_of_its_own(
         "from partage import *\n"
         "assert all(globals()[name] is getattr(partage, name) for name in partage.__all__)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_terminal_that_cannot_show_every_sign_gets_the_tables_all_the_same(file):
