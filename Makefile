@@ -85,6 +85,7 @@ $(VENV)/.base: pyproject.toml requirements/build.txt requirements/base.txt
 	@$(call pip-install,--require-hashes -r requirements/build.txt -r requirements/base.txt)
 	@$(call pip-install,--no-deps --no-build-isolation -e .)
 	@$(call compile-bytecode,$(IMPORTS.base))
+	@$(BIN)/partage --help >/dev/null
 	@touch $@
 
 $(VENV)/.%: requirements/%.txt $(VENV)/.base

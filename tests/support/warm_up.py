@@ -1,6 +1,6 @@
 """Compile the engine before the tests start, so that the processes that run them do not each compile the same code.
 
-    python -m tests.support.warm_up
+`make test` runs this module first: `python -m tests.support.warm_up`.
 """
 
 import multiprocessing

@@ -420,6 +420,7 @@ def test_a_body_that_never_comes(server: Server, ann: Member) -> None:
     for _ in range(20):
         with socket.create_connection((host, int(port)), timeout=30) as connection:
             connection.sendall(f'{head}Content-Length: 500\r\n\r\n{{"pull": 3'.encode())
+    assert ann.call("GET", "/board").status_code == 200
 
 
 # anything at all

@@ -553,7 +553,7 @@ def test_a_file_that_is_no_database_is_a_sentence(tmp_path):
 
 
 def test_a_store_that_answers_is_ready(store):
-    store.ready()
+    assert store.ready() is None
 
 
 def test_a_store_that_does_not_answer_is_not_ready(tmp_path):
