@@ -14,7 +14,7 @@ def shape(text: str) -> list[str]:
     text = re.sub(r"[0-9a-f]{64}|\bc[0-9a-f]{12}\b", "#", text)
     text = re.sub(r"-?\d[\d.,]*\d|-?\d", "#", text)
     text = re.sub(r"(North|East|West) Mill", "a mill", text)
-    text = re.sub(r" (leads|explored|eliminated|ruled out) *$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(a mill[^a-z\n]*)[a-z ]+$", r"\1", text, flags=re.MULTILINE)
     text = re.sub(r"[─├┤●]", "", text)
     return [line for raw in text.splitlines() if (line := " ".join(raw.split()))]
 
