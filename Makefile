@@ -1,72 +1,118 @@
-# One target for each thing a person does; each sets up what it needs first.
-# Needs Python 3.11 or newer and make; uses uv for the set-up when uv is there.
+# One target for each thing a person does. Each target installs what it needs first, and no more.
+# Needs Python 3.11 or newer and make. Uses uv for the installs where uv is on the path.
 
 PYTHON ?= python3
-PYTEST_FLAGS ?= -n 2
+# worksteal keeps the tests of a file together, so its servers and compiled code are shared, and balances at the end.
+PYTEST_FLAGS ?= -n 2 --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+
+# Some containers forbid Python to keep bytecode. Then each of the many processes that tests start would compile all that
+# it imports. git ignores the files.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test paper demo check format bench requirements clean
+.PHONY: help install test test-extra paper demo serve check format bench build requirements clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(INSTALLED) ## set up .venv, with the command .venv/bin/partage
+install: $(VENV)/.research $(VENV)/.server ## set up .venv for simulation and for the server, with .venv/bin/partage
 
-# The pinned and hashed requirements first, then Partage itself from this folder. What is never imported need not be
-# compiled (--no-compile), which is half of the time; uv does the same.
-$(INSTALLED): pyproject.toml requirements.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	    echo "Partage needs Python 3.11 or newer, and '$(PYTHON)' is missing or older; name another, as in: make install PYTHON=python3.12" >&2; \
-	    exit 1; }
-	@set -e; if command -v uv >/dev/null 2>&1; then \
-	    uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
-	    uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt; \
-	    uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
-	else \
-	    $(PYTHON) -m venv $(VENV); \
-	    $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.txt; \
-	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
-	fi
-	@touch $@
-
-test: install ## run every test and doctest (PYTEST_FLAGS="-k settle" for some)
+test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for some)
+	$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-paper: install ## play every experiment of the paper and write results/report.html
+test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
+	$(BIN)/python -m tests.support.warm_up
+	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
+
+paper: $(VENV)/.research ## run every experiment of the paper and write results/report.html
 	$(BIN)/partage reproduce
 
-demo: install ## watch a dozen bakers learn together on a live controller, some three minutes
+demo: $(VENV)/.server ## watch a dozen bakers learn together on a live controller for about three minutes
 	$(BIN)/partage demo
 
-check: install ## lint, format check, types and the import contract
+serve: $(VENV)/.server ## start a live controller on this machine
+	$(BIN)/partage serve
+
+check: $(VENV)/.dev ## check lint, format, types and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: install ## put the code into the form that check asks for
+format: $(VENV)/.dev ## format the code and apply the fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install ## measure speed and memory (PART=engine or PART=service for one part)
+bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory (PART=engine or PART=service for one part)
 	$(BIN)/python -m bench.run $(PART)
 
-# Pins that still fit are kept; make requirements UV_FLAGS=--upgrade renews them all.
-requirements: ## remake requirements.txt from pyproject.toml
+build: $(VENV)/.base ## build the wheel and the sdist into dist/
+	$(BIN)/python -m hatchling build
+
+# --- installs -------------------------------------------------------------------------------------------------------
+# One environment with several levels: `make paper` installs the level research, and a later `make test` adds the rest.
+# The file .venv/.LEVEL says that requirements/LEVEL.txt, which is pinned and hashed, is installed.
+
+# What a level imports when it runs. Compiling the bytecode of every installed file would take longer than the rest of
+# the install. Importing these modules once compiles what is used, so that later starts need not, even where bytecode
+# cannot be written.
+IMPORTS.base := partage.cli partage.client partage.ledger.verify
+IMPORTS.research := jinja2 joblib matplotlib.pyplot numba polars partage.report.reproduce
+IMPORTS.server := partage.service.serve partage.service.http.app
+compile-bytecode = $(BIN)/python -c 'import importlib, sys; list(map(importlib.import_module, sys.argv[1:]))' $(1)
+
+# $(1): what to install, as flags of pip
+pip-install = if command -v uv >/dev/null 2>&1; then \
+    uv pip install --quiet --python $(BIN)/python $(1); \
+else \
+    $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(1); \
+fi
+
+$(VENV)/.base: pyproject.toml requirements/build.txt requirements/base.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "Partage needs Python 3.11 or newer, and '$(PYTHON)' is missing or older. Name another one: make install PYTHON=python3.12" >&2; \
+	    exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+	    uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
+	else \
+	    $(PYTHON) -m venv $(VENV); \
+	fi
+	@$(call pip-install,--require-hashes -r requirements/build.txt -r requirements/base.txt)
+	@$(call pip-install,--no-deps --no-build-isolation -e .)
+	@$(call compile-bytecode,$(IMPORTS.base))
+	@$(BIN)/partage --help >/dev/null
+	@touch $@
+
+$(VENV)/.%: requirements/%.txt $(VENV)/.base
+	@$(call pip-install,--require-hashes -r $<)
+	@$(call compile-bytecode,$(IMPORTS.$*))
+	@touch $@
+
+# Pins that still fit are kept; `make requirements UV_FLAGS=--upgrade` renews them all. dev.txt holds every level, and the
+# others are held to its versions. The file requirements/build.txt is what [build-system] in pyproject.toml asks for.
+requirements: ## remake requirements/*.txt from pyproject.toml
 	@set -e; uv=uv; if ! command -v uv >/dev/null 2>&1; then \
 	    folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	    $(PYTHON) -m venv "$$folder"; \
 	    "$$folder/bin/python" -m pip install --quiet --disable-pip-version-check uv; \
 	    uv="$$folder/bin/uv"; \
 	fi; \
-	"$$uv" pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make requirements" \
-	    $(UV_FLAGS) --output-file requirements.txt pyproject.toml
+	compile() { \
+	    "$$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	        --no-emit-index-url --no-emit-find-links --custom-compile-command "make requirements" "$$@"; \
+	}; \
+	compile $(UV_FLAGS) --extra dev --output-file requirements/dev.txt pyproject.toml; \
+	held="--constraint requirements/dev.txt"; \
+	compile $$held --output-file requirements/base.txt pyproject.toml; \
+	compile $$held --extra research --output-file requirements/research.txt pyproject.toml; \
+	compile $$held --extra postgres --output-file requirements/server.txt pyproject.toml; \
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	    | compile $$held --output-file requirements/build.txt -
 
 clean: ## remove .venv, builds and caches (results/ stays)
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

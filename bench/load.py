@@ -1,7 +1,7 @@
-"""A load on the server from another process: connections that each wait for an answer before the next request.
+"""Load for the server from another process: connections that each wait for an answer before the next request.
 
-`python -m bench.load` reads a plan (JSON) from standard input and writes what it measured to standard output. It
-speaks HTTP/1.1 by hand, because a client library would cost more than the server that is measured.
+`python -m bench.load` reads a plan (JSON) from standard input and writes its measurements to standard output. It
+writes HTTP/1.1 by hand, because a client library would cost more than the server that is measured.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import uvloop
 
 
 class Connection(asyncio.Protocol):
-    """One agent: asks, tells what she was given, and asks again; or posts an empty object again and again."""
+    """Run one agent: ask, tell, and ask again; or post an empty object again and again."""
 
     def __init__(self, host, plan, finished):
         self.ask = _request(host, plan["ask"], plan["token"], b"{}")

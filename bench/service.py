@@ -1,4 +1,4 @@
-"""Speed of the live controller over loopback, as ratios measured in one run: part of `make bench`."""
+"""Speed of the live controller over loopback, as ratios within one run: part of `make bench`."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ TOKEN = "the token of a bench"
 
 @post("/empty", status_code=200)
 async def empty(data: dict[str, str]) -> dict[str, str]:
-    """Do nothing: what the same server does for an empty JSON POST."""
+    """Do nothing: the rate of empty JSON POSTs is the baseline."""
     return {}
 
 
@@ -36,7 +36,7 @@ def with_empty():
 
 @contextlib.contextmanager
 def server(database, workers=1):
-    """Run a server process on a free port; give its address and the seconds from start to its first answer."""
+    """Run a server process on a free port; yield a client, the port and the seconds from start to first answer."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -68,7 +68,7 @@ def server(database, workers=1):
 
 
 def agents_of(client, collaborations, rule="balanced-etc"):
-    """Create collaborations with 64 agents in all who share every arm, so that every ask is a claim."""
+    """Create collaborations with 64 agents in total that share every arm, so that every ask is a claim."""
     found = []
     for place in range(collaborations):
         arms = [f"arm {arm}" for arm in range(ARMS)]
@@ -89,7 +89,7 @@ def agents_of(client, collaborations, rule="balanced-etc"):
 
 
 def load(port, agents, seconds):
-    """Let 64 connections send requests for some seconds, from a process of their own."""
+    """Let 64 connections send requests for some seconds, from a separate process."""
     plan = {"host": "127.0.0.1", "port": port, "agents": agents, "warm": 1.0, "seconds": seconds}
     done = subprocess.run(
         [sys.executable, "-m", "bench.load"], input=json.dumps(plan), capture_output=True, text=True, check=True
@@ -100,7 +100,7 @@ def load(port, agents, seconds):
 
 
 def best_of(port, agents, times=3, seconds=3):
-    """Return the best of empty POSTs, and the best of asks and tells: by turns, so that both meet the same noise."""
+    """Return the best of empty POSTs, and of asks and tells: measured in turn, so that both see the same noise."""
     nothing = [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS
     found = [(load(port, nothing, seconds), load(port, agents, seconds)) for _ in range(times)]
     return max((one for one, _ in found), key=_rate), max((other for _, other in found), key=_rate)
@@ -111,7 +111,7 @@ def _rate(measured):
 
 
 def local_decisions(url, client):
-    """Return the pulls a second of a client on a finished board, and of its async twin."""
+    """Return the pulls per second of the two clients on a finished board."""
     arms = [f"arm {arm}" for arm in range(ARMS)]
     pulls = 200_000
     body = {"name": "finished", "arms": arms, "horizon": 10**7, "rule": "balanced-glr", "invites": 2}
@@ -137,7 +137,7 @@ def local_decisions(url, client):
 
 @contextlib.contextmanager
 def postgres():
-    """Give a private PostgreSQL cluster; None where PostgreSQL's server is not installed."""
+    """Yield a private PostgreSQL cluster, or None if PostgreSQL's server is not installed."""
     programs = binaries()
     if programs is None:
         yield None
@@ -156,7 +156,7 @@ def measure():
         empty, sqlite = best_of(port, agents_of(client, 1))
         yield "empty JSON POSTs, 64 connections", empty["rate"], None, True, "/s"
         yield "durable asks and tells, 64 agents, SQLite", sqlite["rate"], None, True, "/s"
-        yield "… as a part of empty POSTs", sqlite["rate"] / empty["rate"], 0.5, True, "x"
+        yield "… relative to empty POSTs", sqlite["rate"] / empty["rate"], 0.5, True, "x"
         yield "… p99 latency (empty POSTs: {:.0f} ms)".format(empty["p99"]), sqlite["p99"], None, False, "ms"
         _, glr = best_of(port, agents_of(client, 1, "balanced-glr"), times=1)
         yield "… with Balanced-GLR", glr["rate"], None, True, "/s"
@@ -171,10 +171,10 @@ def measure():
         with cluster.database() as url, server(url) as (client, port, _):
             _, one = best_of(port, agents_of(client, 1))
             yield "durable asks and tells, 64 agents, PostgreSQL", one["rate"], None, True, "/s"
-            yield "… as a part of SQLite's", one["rate"] / sqlite["rate"], 0.5, True, "x"
+            yield "… relative to SQLite", one["rate"] / sqlite["rate"], 0.5, True, "x"
             yield "… p99 latency", one["p99"], None, False, "ms"
         rates = {1: [], 2: []}
-        for _ in range(2):  # by turns, so that both meet the same noise
+        for _ in range(2):  # in turn, so that both see the same noise
             for workers, found in rates.items():
                 with cluster.database() as url, server(url, workers) as (client, port, _):
                     found.append(load(port, agents_of(client, 8), 3)["rate"])

@@ -1,6 +1,6 @@
-"""What tests share: databases of both kinds, a server, and a browser.
+"""Fixtures that tests share: databases of both kinds, a server and a browser.
 
-Where PostgreSQL or chromium is missing, a test that needs it is skipped; in CI it fails.
+Where PostgreSQL or Chromium is missing, a test that needs it is skipped. In CI it fails.
 """
 
 import asyncio
@@ -9,16 +9,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
-from tests.support.postgres import Cluster, binaries
 from tests.support.server import Server
 
-# Compiled code is slow the first time it is called. CI plays the same examples every time.
-settings.register_profile("partage", deadline=None, derandomize=bool(os.environ.get("CI")))
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+    from tests.support.postgres import Cluster
+
+# No deadline: compiled code is slow the first time it is called. CI tries the same examples every time, and a failure
+# prints the line that reproduces it.
+settings.register_profile("partage", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("partage")
 
 CHROMIUM_FLAGS = (
@@ -43,8 +46,10 @@ def _missing(sentence: str) -> NoReturn:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
-    """A running PostgreSQL cluster of this session's own."""
+def postgres() -> "Iterator[Cluster]":
+    """A running PostgreSQL cluster that belongs to this session."""
+    from tests.support.postgres import Cluster, binaries
+
     programs = binaries()
     if programs is None:
         _missing("PostgreSQL's server is not installed (Debian: apt-get install postgresql).")
@@ -54,15 +59,15 @@ def postgres() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def postgres_url(postgres: Cluster) -> Iterator[str]:
-    """The address of an empty PostgreSQL database of this test's own."""
+def postgres_url(postgres: "Cluster") -> Iterator[str]:
+    """The address of an empty PostgreSQL database that belongs to this test."""
     with postgres.database() as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database of this test's own: the test runs once with each kind."""
+    """The address of an empty database that belongs to this test, which runs once with each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/partage.db"
     return request.getfixturevalue("postgres_url")
@@ -73,17 +78,18 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A running server of this test's own, on SQLite; on another database it is `Server(database_url)`."""
+    """A running server on SQLite that belongs to this test; for another database use `Server(database_url)`."""
     with Server(f"sqlite:///{tmp_path}/partage.db") as running:
         yield running
 
 
 # --- the browser --------------------------------------------------------------------------------------------
+# playwright is imported when the first test asks for the browser: the import is slow, and most tests need none.
 
 
 @contextmanager
 def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Count the browser's loop as the running one; otherwise other tests could not run a loop of their own."""
+    """Make the browser's event loop the running one for a while; other tests run loops of their own."""
     asyncio._set_running_loop(loop)
     try:
         yield
@@ -92,7 +98,9 @@ def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _launched() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+def _launched() -> "Iterator[tuple[Browser, asyncio.AbstractEventLoop]]":
+    from playwright.sync_api import sync_playwright
+
     program = shutil.which("chromium")
     if program is None:
         _missing("The browser chromium is not installed (Debian: apt-get install chromium).")
@@ -107,8 +115,8 @@ def _launched() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
 
 
 @pytest.fixture
-def chromium(_launched: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
-    """The browser, one for the whole session; whatever a test opens in it is closed after the test."""
+def chromium(_launched: "tuple[Browser, asyncio.AbstractEventLoop]") -> "Iterator[Browser]":
+    """The browser, one for the whole session; what a test opens in it is closed after the test."""
     browser, loop = _launched
     with _running(loop):
         yield browser
@@ -118,15 +126,15 @@ def chromium(_launched: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[B
 
 @pytest.fixture
 def page_errors() -> list[str]:
-    """Errors on the page and in its console so far; a test that expects one takes it out."""
+    """Errors on the page and in its console so far; a test that expects one removes it from the list."""
     return []
 
 
 @pytest.fixture
-def page(chromium: Browser, page_errors: list[str]) -> Iterator[Page]:
-    """A page in a browser context of its own; an error on it fails the test."""
+def page(chromium: "Browser", page_errors: list[str]) -> "Iterator[Page]":
+    """A page in a browser context of its own; an error on the page fails the test."""
 
-    def heard(message: ConsoleMessage) -> None:
+    def heard(message: "ConsoleMessage") -> None:
         if message.type == "error":
             page_errors.append(f"{message.text} ({message.location['url']})")
 

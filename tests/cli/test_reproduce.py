@@ -126,6 +126,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(mine, tmp_path):
     stdout, stderr = running.communicate(timeout=60)
     assert running.returncode == 130
     assert stdout == ""
-    assert stderr == f"Stopped; what is finished is kept in {out}, and the same command goes on from there.\n"
+    assert stderr == f"Stopped. Finished parts are in {out}; the same command continues from there.\n"
     assert len(list(out.glob(".chunks/*.chunk"))) >= 3
     assert not (out / "report.html").exists()

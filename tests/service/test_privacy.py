@@ -30,10 +30,10 @@ def test_a_reward_that_may_not_be_told_is_nowhere(database_url: str) -> None:
             sentence_of(answer)
             answers.append(answer.content)
 
-        # A reward that she shares, to see that what is there would be found.
+        # A reward of a shared arm, to see that what is stored would be found.
         shared = ann.ask()
         ann.tell(shared["pull"], SHARED)
-        # A commit pull, her own and somebody else's.
+        # A commit pull, the agent's own and another's.
         commit = bob.ask()
         assert not commit["share"]
         for member in (bob, ann):
@@ -44,7 +44,7 @@ def test_a_reward_that_may_not_be_told_is_nowhere(database_url: str) -> None:
             refused(bob, 403, {"pull": pull["pull"], "reward": SECRET})
         # A pull that was told before, with another reward.
         refused(ann, 409, {"pull": shared["pull"], "reward": SECRET})
-        # An arm that she withdrew: it is outside of what she shares.
+        # An arm that the agent withdrew.
         ann.ok("PATCH", "/agents/me", {"shares": ["b" if claim["arm"] == "a" else "a"]})
         refused(ann, 403, {"pull": claim["pull"], "reward": SECRET})
         # Pulls that are none.
@@ -63,7 +63,7 @@ def test_a_reward_that_may_not_be_told_is_nowhere(database_url: str) -> None:
         run = {"version": 1, "arm": shared["arm"], "pulls": 1, "reward": SECRET}
         refused(bob, 422, {"request": "r", "runs": [run]}, "/commits")
         refused(bob, 422, {"request": "r", "reward": SECRET}, "/ask")
-        # After she left, and after the close.
+        # After leaving, and after the close.
         ann.ok("PATCH", "/agents/me", {"shares": ["a", "b"]})
         eve = host.join("a", "b")
         late, last = ann.ask(), eve.ask()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import partage
+from partage.report.csv_and_parquet import table
 from partage.report.draw import draw
-from partage.report.tables import table
 from partage.simulate.parallel import workers
 from partage.simulate.result import Estimate
 from partage.studies import FAILS, HOLDS, STUDIES, find, frontier, frontier_viability, play_studies

@@ -1,4 +1,4 @@
-"""What tests of the API share: a session with a server, and agents who ask and tell over HTTP."""
+"""What tests of the API share: a session with a server, and agents that ask and tell over HTTP."""
 
 import glob
 import json
@@ -11,6 +11,8 @@ import httpx
 import psycopg
 from tests.support.server import Server
 
+from partage.ledger.refusals import CODES
+
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens servers that live for a test
 OPERATOR = {"PARTAGE_OPERATOR_TOKEN": TOKEN}
 PATIENCE = 60.0
@@ -20,7 +22,7 @@ _connections: dict[str, httpx.Client] = {}  # by the server's address
 
 @contextmanager
 def serving(database_url: str, **given: Any) -> Iterator[Server]:
-    """A server whose operator has the token above; at the end it stops, and all connections to it are closed."""
+    """Start a server whose operator has the token above; at the end, stop it and close all connections to it."""
     with Server(database_url, env=OPERATOR, **given) as server:
         try:
             yield server
@@ -35,7 +37,7 @@ def hang_up(url: str) -> None:
 
 
 def connected(url: str) -> httpx.Client:
-    """The connections to a server, which all speakers share."""
+    """The connections to a server, which all callers share."""
     if url not in _connections:
         limits = httpx.Limits(max_connections=100)
         _connections.setdefault(url, httpx.Client(base_url=url, timeout=PATIENCE, limits=limits))
@@ -43,7 +45,7 @@ def connected(url: str) -> httpx.Client:
 
 
 class Speaker:
-    """Somebody who shows a token, or none."""
+    """A caller with a token, or without one."""
 
     def __init__(self, url: str, token: str | None, collaboration: str = "") -> None:
         self.url, self.token, self.collaboration = url, token, collaboration
@@ -66,11 +68,15 @@ class Speaker:
         assert answer.is_success, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.headers.get("content-type") == "application/json" else None
 
-    def refused(self, status: int, method: str, path: str = "", body: Any = None, **given: Any) -> dict[str, Any]:
-        """Make a call that must be refused with this status, in a sentence."""
+    def refused(
+        self, status: int, method: str, path: str = "", body: Any = None, code: str | None = None, **given: Any
+    ) -> dict[str, Any]:
+        """Make a call that must be refused with this status (and code); return the refusal."""
         answer = self.call(method, path, body, **given)
         assert answer.status_code == status, (method, path, answer.status_code, answer.text)
-        return sentence_of(answer)
+        refusal = sentence_of(answer)
+        assert code in (None, refusal["code"]), refusal
+        return refusal
 
     def board(self) -> dict[str, Any]:
         """Read the board."""
@@ -89,7 +95,7 @@ class Speaker:
 
 
 class Host(Speaker):
-    """The operator, with a collaboration of her own; agents join it."""
+    """The operator, with a new collaboration that agents join."""
 
     def __init__(self, url: str, token: str = TOKEN, **config: Any) -> None:
         super().__init__(url, token)
@@ -136,10 +142,11 @@ class Member(Speaker):
 
 
 def sentence_of(answer: httpx.Response) -> dict[str, Any]:
-    """Return a refusal, which is a sentence and nothing else but the field."""
+    """Return a refusal: a sentence, a code, and perhaps a field."""
     assert 400 <= answer.status_code < 500, (answer.status_code, answer.text)
     refusal: dict[str, Any] = answer.json()
-    assert {"error"} <= set(refusal) <= {"error", "field"}, refusal
+    assert {"error", "code"} <= set(refusal) <= {"error", "code", "field"}, refusal
+    assert refusal["code"] in CODES, refusal
     sentence = refusal["error"]
     assert sentence[0].isupper(), sentence
     assert sentence.endswith("."), sentence
@@ -148,7 +155,7 @@ def sentence_of(answer: httpx.Response) -> dict[str, Any]:
 
 
 def stored(database_url: str) -> bytes:
-    """Return all that a database holds: SQLite's files as they are, PostgreSQL's tables value by value."""
+    """Return everything a database holds: SQLite's files as they are, PostgreSQL's tables value by value."""
     if database_url.startswith("sqlite"):
         files = sorted(glob.glob(database_url.removeprefix("sqlite:///") + "*"))
         return b"".join(Path(file).read_bytes() for file in files)

@@ -28,12 +28,17 @@ class Server:
     """
 
     def __init__(
-        self, database_url: str, workers: int = 1, env: Mapping[str, str] | None = None, port: int = 0
+        self,
+        database_url: str,
+        workers: int = 1,
+        env: Mapping[str, str] | None = None,
+        port: int = 0,
+        python: str = sys.executable,
     ) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
         given |= {"PARTAGE_DATABASE": database_url, "PYTHONUNBUFFERED": "1"} | dict(env or {})
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  # stop and kill close it
-        command = [sys.executable, "-m", "partage.cli", "serve", f"--port={port}", f"--workers={workers}"]
+        command = [python, "-m", "partage.cli", "serve", f"--port={port}", f"--workers={workers}"]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

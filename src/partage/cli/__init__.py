@@ -1,6 +1,6 @@
-"""The command line: one function a command, each thin.
+"""The command line: one function per command, each thin.
 
-Every error that Partage raises on purpose, and every slip in the command line itself, becomes one sentence on
+Every error that Partage raises on purpose, and every mistake in the command line itself, becomes one sentence on
 standard error and exit code 2. What is slow to import is imported inside the command that needs it.
 """
 
@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from partage.cli import agent, collaboration, demo, serve, verify
-from partage.cli import simulate as simulation
+from partage.cli import agent, audit, collaboration, demo, reproduce, serve, simulate, verify
+from partage.cli.facts import with_rules
 from partage.cli.terminal import OneSentence
+from partage.rules import RULES
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -21,7 +22,7 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="replace")  # a character that the terminal cannot show is no reason to stop
     app(prog_name="partage")
 
 
@@ -36,18 +37,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def partage(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Learn together which option is best, while each shares only what she is willing to share."""
+    """Learn together which option is best, while each party shares only what it chooses to share.
+
+    [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6[/bold]
+    """
 
 
-GAMES, CONTROLLER = "Play games on this machine", "Work together, over a network"
+GAMES, CONTROLLER = "Simulate on this machine", "Collaborate over a network"
 
-app.command(rich_help_panel=GAMES)(simulation.simulate)
-app.command(rich_help_panel=GAMES)(simulation.audit)
-app.command(rich_help_panel=GAMES)(simulation.reproduce)
-app.command(rich_help_panel=GAMES)(simulation.studies)
+app.command(rich_help_panel=GAMES, help=with_rules(simulate.simulate, RULES))(simulate.simulate)
+app.command(rich_help_panel=GAMES)(audit.audit)
+app.command(rich_help_panel=GAMES)(reproduce.reproduce)
+app.command(rich_help_panel=GAMES)(reproduce.studies)
 app.command(rich_help_panel=CONTROLLER)(demo.demo)
 app.command(rich_help_panel=CONTROLLER)(serve.serve)
 app.command(rich_help_panel=CONTROLLER)(verify.verify)

@@ -1,5 +1,6 @@
-"""What all commands share: errors as one sentence, Ctrl-C that is heard, and a bar where it takes a while."""
+"""What all commands share: errors as one sentence, interruptible work, progress bars and JSON."""
 
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,14 +17,15 @@ from partage.errors import PartageError
 T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds before a progress bar appears
-INTERRUPTED = 130  # what a shell expects after Ctrl-C
+INTERRUPTED = 130  # the exit code that a shell expects after Ctrl-C
+COMPILING = "Compiling the engine; this happens once."
 
 
 class OneSentence(TyperGroup):
-    """The commands of Partage, with every error as one sentence."""
+    """Partage's commands, with every error as one sentence."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command that is asked for, and exit."""
+        """Run a command and exit."""
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except PartageError as error:
@@ -33,7 +35,7 @@ class OneSentence(TyperGroup):
             command = context.command_path if context else "partage"
             code = complain(f"{error.format_message().rstrip('.')} (see {command} --help).")
         except MemoryError:
-            code = complain("The game does not fit into memory; it must have fewer agents or shares.")
+            code = complain("The game does not fit into memory; use fewer agents or shares.")
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
@@ -45,8 +47,14 @@ def complain(sentence: str) -> int:
     return 2
 
 
+def as_json(found: Any) -> str:
+    """Return JSON for machines; names in other scripts are escaped unless standard output takes UTF-8."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=not unicode)
+
+
 def interruptible(work: Callable[[], T]) -> T:
-    """Do the work on a thread of its own: while compiled code plays on the main thread, Ctrl-C would not be heard."""
+    """Do the work on a thread of its own, so that Ctrl-C is noticed while compiled code runs."""
     outcome: Future[T] = Future()
 
     def do() -> None:
@@ -57,18 +65,26 @@ def interruptible(work: Callable[[], T]) -> T:
 
     threading.Thread(target=do, daemon=True).start()
     while not outcome.done():
-        wait([outcome], timeout=0.1)  # a wait without end would not hear it either
+        wait([outcome], timeout=0.1)  # a wait without a timeout would not notice Ctrl-C either
     return outcome.result()
 
 
 def load(room: str) -> None:
-    """Import a room that computes: in the midst of a compiled module's import, Ctrl-C would be an ImportError."""
+    """Import a room with compiled code; during such an import, Ctrl-C would otherwise become an ImportError."""
     interruptible(lambda: import_module(f"partage.{room}"))
+
+
+def announce_compilation() -> None:
+    """Say on standard error that the engine compiles, if it has not been compiled yet."""
+    from partage.compiled import is_cold
+
+    if is_cold():
+        typer.echo(COMPILING, err=True)
 
 
 @contextmanager
 def progress_bar(doing: str = "playing", then: str = "playing 2-UCB alone") -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error, on a terminal only, once it has taken a while."""
+    """Show a progress bar on standard error, if that is a terminal and the work takes a while."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

@@ -1,11 +1,42 @@
-"""The client of the live controller: an agent asks what to pull, pulls it, and tells what it gave.
+"""The client of the live controller.
 
-`Agent` blocks, `AsyncAgent` is its twin for asyncio. Rewards that are not shared never leave the process.
+`Agent` joins a collaboration: it asks what to pull, pulls it, and tells what it paid. `AsyncAgent` does the same for
+asyncio. Rewards that are not shared never leave the process. `Operator` creates and settles collaborations. The
+other names are what their methods return and raise.
 """
 
 from partage.client.agent import Agent
 from partage.client.async_agent import AsyncAgent
 from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
+from partage.client.operator import Operator
 from partage.client.pulls import Played, Pull
+from partage.ledger.messages import (
+    AgentView,
+    ArmOnBoard,
+    BoardView,
+    CollaborationView,
+    Created,
+    InviteView,
+    SettlementRow,
+    SettlementView,
+)
 
-__all__ = ["Agent", "AsyncAgent", "Closed", "HorizonReached", "Played", "Pull", "Refused", "Unreachable"]
+__all__ = [
+    "Agent",
+    "AgentView",
+    "ArmOnBoard",
+    "AsyncAgent",
+    "BoardView",
+    "Closed",
+    "CollaborationView",
+    "Created",
+    "HorizonReached",
+    "InviteView",
+    "Operator",
+    "Played",
+    "Pull",
+    "Refused",
+    "SettlementRow",
+    "SettlementView",
+    "Unreachable",
+]

@@ -12,20 +12,32 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from partage.client import statefile as files
-from partage.client.base import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
+from partage.client.base import (
+    READABLE,
+    STREAM_TIMEOUT,
+    TIMEOUT,
+    BaseAgent,
+    Options,
+    answer_of,
+    lost_by,
+    request_of,
+    resumed,
+    saved_or_new,
+)
 from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
 from partage.client.errors import Closed, HorizonReached, Unreachable
-from partage.client.protocol import Logic
+from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
-from partage.client.statefile import Kept
+from partage.client.statefile import AgentState
 from partage.client.stream import BoardLines, pause
-from partage.ledger import messages as wire
+from partage.errors import InputError
+from partage.files import write_atomically
+from partage.ledger.messages import BoardView, SettlementView
 
 T = TypeVar("T")
 
 
-class Agent(Both):
+class Agent(BaseAgent):
     """An agent of a live collaboration.
 
         agent = Agent.join(url, collaboration, invite, name="Shop 3", shares=["Supplier A"], state="shop3.json")
@@ -34,33 +46,34 @@ class Agent(Both):
             reward = my_reward(pull.arm)
             agent.tell(pull, reward)
 
-    `tell` is called for every pull; it sends the reward of a claim (`pull.share`) and no other. With a state file, a
-    crashed loop just runs again. One agent is for one loop: it is not made for several threads at a time.
+    Call `tell` for every pull; it sends the reward of a claim (`pull.share`) and no other. With a state file you can
+    simply rerun a program that crashed. An agent belongs to one loop: it is not safe to use from several threads.
 
-    A crash can lose commit pulls of the last seconds (they are not counted for the settlement), and from her own
-    record of arms that nobody shares the last few rewards. It never loses a reward that was told, and never counts
+    A crash can lose commit pulls of the last seconds (they do not count in the settlement), and the last few rewards
+    of the agent's own record of arms that nobody shares. It never loses a reward that was told, and never counts
     anything twice.
 
     Parameters
     ----------
     url, collaboration, token
-        Where the controller is, which collaboration, and the token that joining gave.
+        The controller's address, the collaboration's id, and the token that joining returned.
     state
-        The state file; without one, a crash loses the claim that is open and what was not reported. It has the token,
-        so only its owner may read it; and where there are arms that nobody shares, sums of private rewards.
+        The state file. Without one, a crash loses the open claim and whatever was not reported. The file holds the
+        token, so only its owner may read it; if there are arms that nobody shares, it also holds sums of private
+        rewards.
     max_pulls_per_board
-        While exploration of an arm she shares may still come, she pulls so often by herself on one board (10), then
-        waits for a fresh one, a second at most.
+        Local pulls per board version (10) while exploration of an arm that the agent shares may still come. After
+        those it waits for a fresh board, for a second at most.
     patience
-        Seconds to go on trying when the controller does not answer (60).
+        Seconds to keep trying when the controller does not answer (60).
     listen
-        Whether to keep a stream of events open (yes); without it the board is read up to once a second.
+        Whether to keep an event stream open (yes); without it the board is read up to once a second.
     transport
-        One of httpx's, for proxies and tests.
+        An httpx transport, for proxies and tests.
     """
 
     def __init__(self, url: str, collaboration: str, token: str, **options: Unpack[Options]) -> None:
-        self._set_up(known(url, collaboration, options, token=token), options)
+        self._set_up(saved_or_new(url, collaboration, options, token=token), options)
 
     @classmethod
     def join(
@@ -72,57 +85,58 @@ class Agent(Both):
         shares: Collection[str],
         **options: Unpack[Options],
     ) -> Self:
-        """Join a collaboration; where the state file has this agent already, go on as her, sharing these arms."""
-        agent = cls._of(known(url, collaboration, options, name, shares), options)
+        """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
+        agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
         try:
-            if not agent._logic.kept.token:
-                agent._run(agent._logic.join(invite))
+            if not agent._protocol.saved.token:
+                agent._run(agent._protocol.join(invite))
             elif set(shares) != set(agent.shares):
                 agent.share(shares)
         except BaseException:
-            agent._let_go()
+            agent._disconnect()
             raise
         return agent
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
-        """Go on as the agent of this state file."""
+        """Resume the agent of this state file."""
         options["state"] = path
-        return cls._of(resumed(path), options)
+        return cls._from(resumed(path), options)
 
     @classmethod
-    def _of(cls, kept: Kept, options: Options) -> Self:
+    def _from(cls, saved: AgentState, options: Options) -> Self:
         agent = cls.__new__(cls)
-        agent._set_up(kept, options)
+        agent._set_up(saved, options)
         return agent
 
-    def _set_up(self, kept: Kept, options: Options) -> None:
-        Both.__init__(self, kept, options)
+    def _set_up(self, saved: AgentState, options: Options) -> None:
+        BaseAgent.__init__(self, saved, options)
         transport = options.get("transport")
-        assert transport is None or isinstance(transport, httpx.BaseTransport)
-        self._client = httpx.Client(base_url=kept.url, timeout=TIMEOUT, transport=transport)
+        if transport is not None and not isinstance(transport, httpx.BaseTransport):
+            raise InputError("The transport must be an httpx.BaseTransport.")
+        self._client = httpx.Client(base_url=saved.url, timeout=TIMEOUT, transport=transport)
         self._listener: Listener | None = None
 
     # pulls
 
     def ask(self) -> Pull:
         """Return what to pull next. A claim that was not told yet comes again."""
-        pull = self._logic.at_once()
+        pull = self._protocol.at_once()
         if pull is None:
             if self._listener is None and self._listens:
-                self._listener = Listener(self._client, self._logic)
-            pull = self._run(self._logic.ask())
+                self._listener = Listener(self._client, self._protocol)
+            pull = self._run(self._protocol.ask())
         return pull
 
     def tell(self, pull: Pull, reward: float) -> None:
-        """Say what a pull gave, a number from 0 to 1. Only the reward of a claim is sent."""
+        """Report what a pull paid, a number from 0 to 1. Only the reward of a claim is sent."""
         if pull.share:
-            self._run(self._logic.tell(pull, reward))
+            self._run(self._protocol.tell(pull, reward))
         else:
-            self._logic.keep_private(pull, reward)
+            self._protocol.keep_private(pull, reward)
 
     def play(self, pull_arm: Callable[[str], float], steps: int) -> Played:
-        """Ask, pull and tell so many times, or until the horizon or the close; then report what was not."""
+        """Ask, pull and tell this many times, or until the horizon or the close; then report the rest."""
         played = Played()
         try:
             for _ in range(steps):
@@ -136,41 +150,41 @@ class Agent(Both):
         return played
 
     def flush(self) -> None:
-        """Report every commit pull that was not reported yet."""
-        self._run(self._logic.flush())
+        """Report every commit pull not yet reported."""
+        self._run(self._protocol.flush())
 
     # consent
 
     def share(self, shares: Collection[str]) -> None:
-        """Share these arms and no others from now on; a claim on an arm that is withdrawn is cancelled."""
-        self._run(self._logic.share(shares))
+        """Share these arms and no others from now on; a claim on a withdrawn arm is cancelled."""
+        self._run(self._protocol.share(shares))
 
     def leave(self) -> None:
-        """Leave the collaboration; what was broadcast stays, and so does the row of the settlement."""
-        self._run(self._logic.leave())
+        """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
+        self._run(self._protocol.leave())
 
     # what can be read
 
-    def board(self) -> wire.BoardView:
+    def board(self) -> BoardView:
         """Return the board as it is now."""
-        return self._run(self._logic.board())
+        return self._run(self._protocol.board())
 
-    def settlement(self) -> wire.SettlementView:
-        """Return her row of the settlement and the totals; before the close, as if it closed now."""
-        return self._run(self._logic.settlement())
+    def settlement(self) -> SettlementView:
+        """Return the agent's row of the settlement and the totals; before the close, as if it closed now."""
+        return self._run(self._protocol.settlement())
 
     def ledger(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger, as she may see it, to a file for `partage verify`."""
-        files.write(Path(path), self._run(self._logic.ledger()), mode=0o644)
+        """Write the ledger, as the agent may see it, to a file for `partage verify`."""
+        write_atomically(Path(path), self._run(self._protocol.ledger()), READABLE)
 
     # the end
 
     def close(self) -> None:
-        """Report what was not, save, and let go of the network. She does not leave by that."""
+        """Report the rest, save, and close the connection. The agent stays in the collaboration."""
         try:
             self.flush()
         finally:
-            self._let_go()
+            self._disconnect()
 
     def __enter__(self) -> Self:
         return self
@@ -178,18 +192,18 @@ class Agent(Both):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # it would only be waited for once more
-            self._run(self._logic.save())
-            self._let_go()
+        if isinstance(error, Unreachable):  # a flush would only wait for the controller once more
+            self._run(self._protocol.save())
+            self._disconnect()
         else:
             self.close()
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._listener is not None:
             self._listener.stop()
         self._client.close()
 
-    # doing what the logic says
+    # carrying out effects
 
     def _run(self, steps: Steps[T]) -> T:
         reply: Answer | Lost | None = None
@@ -217,10 +231,11 @@ class Agent(Both):
 
 
 class Listener:
-    """A thread that keeps the stream of events open and hands the newest board to the logic."""
+    """A thread that keeps the event stream open and hands the newest board to the protocol."""
 
-    def __init__(self, client: httpx.Client, logic: Logic) -> None:
-        self._client, self._logic = client, logic
+    def __init__(self, client: httpx.Client, protocol: Protocol) -> None:
+        self._client, self._protocol = client, protocol
+        self._following = protocol.following
         self._came = threading.Event()
         self._stopping = threading.Event()
         self._socket: socket.socket | None = None
@@ -228,7 +243,7 @@ class Listener:
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
-        """Wait until a board comes, so many seconds at most."""
+        """Wait until a board comes, this many seconds at most."""
         self._came.wait(seconds)
         self._came.clear()
 
@@ -241,7 +256,7 @@ class Listener:
         self._thread.join(timeout=5.0)
 
     def _listen(self) -> None:
-        path, headers = self._logic.events()
+        path, headers = self._protocol.events()
         failures = 0
         while not self._stopping.is_set():
             try:
@@ -257,16 +272,16 @@ class Listener:
                 return
             finally:
                 self._socket = None
-                self._logic.streaming = False
+                self._following.streaming = False
             self._stopping.wait(pause(failures))
 
     def _follow(self, response: httpx.Response) -> None:
         network = response.extensions.get("network_stream")
         self._socket = None if network is None else network.get_extra_info("socket")
         lines = BoardLines()
-        self._logic.streaming = True
+        self._following.streaming = True
         for line in response.iter_lines():
             if self._stopping.is_set():
                 return
-            if self._logic.hear(lines.read(line)):
+            if self._following.hear(lines.read(line)):
                 self._came.set()

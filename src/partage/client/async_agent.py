@@ -1,4 +1,4 @@
-"""The agent's async twin, for asyncio: the same names, the same logic, another way to wait."""
+"""The agent for asyncio: the same names and the same protocol as `Agent`."""
 
 import asyncio
 import contextlib
@@ -11,22 +11,34 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from partage.client import statefile as files
-from partage.client.base import STREAM_TIMEOUT, TIMEOUT, Both, Options, answer_of, known, lost_by, request_of, resumed
+from partage.client.base import (
+    READABLE,
+    STREAM_TIMEOUT,
+    TIMEOUT,
+    BaseAgent,
+    Options,
+    answer_of,
+    lost_by,
+    request_of,
+    resumed,
+    saved_or_new,
+)
 from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
 from partage.client.errors import Closed, HorizonReached, Unreachable
-from partage.client.protocol import Logic
+from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
-from partage.client.statefile import Kept
+from partage.client.statefile import AgentState
 from partage.client.stream import BoardLines, pause
-from partage.ledger import messages as wire
+from partage.errors import InputError
+from partage.files import write_atomically
+from partage.ledger.messages import BoardView, SettlementView
 
 T = TypeVar("T")
 
-IN_A_ROW = 100  # local pulls before the others in the loop, the listener among them, get their turn
+IN_A_ROW = 100  # local pulls before other tasks of the loop, such as the listener, get their turn
 
 
-class AsyncAgent(Both):
+class AsyncAgent(BaseAgent):
     """An agent of a live collaboration, for asyncio; see `Agent`.
 
     agent = await AsyncAgent.join(url, collaboration, invite, name="Shop 3", shares=["Supplier A"])
@@ -37,7 +49,7 @@ class AsyncAgent(Both):
     """
 
     def __init__(self, url: str, collaboration: str, token: str, **options: Unpack[Options]) -> None:
-        self._set_up(known(url, collaboration, options, token=token), options)
+        self._set_up(saved_or_new(url, collaboration, options, token=token), options)
 
     @classmethod
     async def join(
@@ -49,35 +61,36 @@ class AsyncAgent(Both):
         shares: Collection[str],
         **options: Unpack[Options],
     ) -> Self:
-        """Join a collaboration; where the state file has this agent already, go on as her, sharing these arms."""
-        agent = cls._of(known(url, collaboration, options, name, shares), options)
+        """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
+        agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
         try:
-            if not agent._logic.kept.token:
-                await agent._run(agent._logic.join(invite))
+            if not agent._protocol.saved.token:
+                await agent._run(agent._protocol.join(invite))
             elif set(shares) != set(agent.shares):
                 await agent.share(shares)
         except BaseException:
-            await agent._let_go()
+            await agent._disconnect()
             raise
         return agent
 
     @classmethod
     async def resume(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
-        """Go on as the agent of this state file."""
+        """Resume the agent of this state file."""
         options["state"] = path
-        return cls._of(resumed(path), options)
+        return cls._from(resumed(path), options)
 
     @classmethod
-    def _of(cls, kept: Kept, options: Options) -> Self:
+    def _from(cls, saved: AgentState, options: Options) -> Self:
         agent = cls.__new__(cls)
-        agent._set_up(kept, options)
+        agent._set_up(saved, options)
         return agent
 
-    def _set_up(self, kept: Kept, options: Options) -> None:
-        Both.__init__(self, kept, options)
+    def _set_up(self, saved: AgentState, options: Options) -> None:
+        BaseAgent.__init__(self, saved, options)
         transport = options.get("transport")
-        assert transport is None or isinstance(transport, httpx.AsyncBaseTransport)
-        self._client = httpx.AsyncClient(base_url=kept.url, timeout=TIMEOUT, transport=transport)
+        if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
+            raise InputError("The transport must be an httpx.AsyncBaseTransport.")
+        self._client = httpx.AsyncClient(base_url=saved.url, timeout=TIMEOUT, transport=transport)
         self._listener: AsyncListener | None = None
         self._saving: asyncio.Future[None] | None = None
         self._in_a_row = 0
@@ -90,22 +103,22 @@ class AsyncAgent(Both):
         if self._in_a_row >= IN_A_ROW:
             self._in_a_row = 0
             await asyncio.sleep(0)
-        pull = self._logic.at_once()
+        pull = self._protocol.at_once()
         if pull is None:
             if self._listener is None and self._listens:
-                self._listener = AsyncListener(self._client, self._logic)
-            pull = await self._run(self._logic.ask())
+                self._listener = AsyncListener(self._client, self._protocol)
+            pull = await self._run(self._protocol.ask())
         return pull
 
     async def tell(self, pull: Pull, reward: float) -> None:
-        """Say what a pull gave, a number from 0 to 1. Only the reward of a claim is sent."""
+        """Report what a pull paid, a number from 0 to 1. Only the reward of a claim is sent."""
         if pull.share:
-            await self._run(self._logic.tell(pull, reward))
+            await self._run(self._protocol.tell(pull, reward))
         else:
-            self._logic.keep_private(pull, reward)
+            self._protocol.keep_private(pull, reward)
 
     async def play(self, pull_arm: Callable[[str], float | Awaitable[float]], steps: int) -> Played:
-        """Ask, pull and tell so many times, or until the horizon or the close; then report what was not."""
+        """Ask, pull and tell this many times, or until the horizon or the close; then report the rest."""
         played = Played()
         try:
             for _ in range(steps):
@@ -120,41 +133,41 @@ class AsyncAgent(Both):
         return played
 
     async def flush(self) -> None:
-        """Report every commit pull that was not reported yet."""
-        await self._run(self._logic.flush())
+        """Report every commit pull not yet reported."""
+        await self._run(self._protocol.flush())
 
     # consent
 
     async def share(self, shares: Collection[str]) -> None:
-        """Share these arms and no others from now on; a claim on an arm that is withdrawn is cancelled."""
-        await self._run(self._logic.share(shares))
+        """Share these arms and no others from now on; a claim on a withdrawn arm is cancelled."""
+        await self._run(self._protocol.share(shares))
 
     async def leave(self) -> None:
-        """Leave the collaboration; what was broadcast stays, and so does the row of the settlement."""
-        await self._run(self._logic.leave())
+        """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
+        await self._run(self._protocol.leave())
 
     # what can be read
 
-    async def board(self) -> wire.BoardView:
+    async def board(self) -> BoardView:
         """Return the board as it is now."""
-        return await self._run(self._logic.board())
+        return await self._run(self._protocol.board())
 
-    async def settlement(self) -> wire.SettlementView:
-        """Return her row of the settlement and the totals; before the close, as if it closed now."""
-        return await self._run(self._logic.settlement())
+    async def settlement(self) -> SettlementView:
+        """Return the agent's row of the settlement and the totals; before the close, as if it closed now."""
+        return await self._run(self._protocol.settlement())
 
     async def ledger(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger, as she may see it, to a file for `partage verify`."""
-        files.write(Path(path), await self._run(self._logic.ledger()), mode=0o644)
+        """Write the ledger, as the agent may see it, to a file for `partage verify`."""
+        write_atomically(Path(path), await self._run(self._protocol.ledger()), READABLE)
 
     # the end
 
     async def close(self) -> None:
-        """Report what was not, save, and let go of the network. She does not leave by that."""
+        """Report the rest, save, and close the connection. The agent stays in the collaboration."""
         try:
             await self.flush()
         finally:
-            await self._let_go()
+            await self._disconnect()
 
     async def __aenter__(self) -> Self:
         return self
@@ -162,18 +175,18 @@ class AsyncAgent(Both):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # it would only be waited for once more
-            await self._run(self._logic.save())
-            await self._let_go()
+        if isinstance(error, Unreachable):  # a flush would only wait for the controller once more
+            await self._run(self._protocol.save())
+            await self._disconnect()
         else:
             await self.close()
 
-    async def _let_go(self) -> None:
+    async def _disconnect(self) -> None:
         if self._listener is not None:
             await self._listener.stop()
         await self._client.aclose()
 
-    # doing what the logic says
+    # carrying out effects
 
     async def _run(self, steps: Steps[T]) -> T:
         reply: Answer | Lost | None = None
@@ -204,15 +217,16 @@ class AsyncAgent(Both):
 
 
 class AsyncListener:
-    """A task that keeps the stream of events open and hands the newest board to the logic."""
+    """A task that keeps the event stream open and hands the newest board to the protocol."""
 
-    def __init__(self, client: httpx.AsyncClient, logic: Logic) -> None:
-        self._client, self._logic = client, logic
+    def __init__(self, client: httpx.AsyncClient, protocol: Protocol) -> None:
+        self._client, self._protocol = client, protocol
+        self._following = protocol.following
         self._came = asyncio.Event()
         self._task = asyncio.create_task(self._listen())
 
     async def wait(self, seconds: float) -> None:
-        """Wait until a board comes, so many seconds at most."""
+        """Wait until a board comes, this many seconds at most."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._came.wait(), seconds)
         self._came.clear()
@@ -224,7 +238,7 @@ class AsyncListener:
             await self._task
 
     async def _listen(self) -> None:
-        path, headers = self._logic.events()
+        path, headers = self._protocol.events()
         failures = 0
         while True:
             try:
@@ -237,12 +251,12 @@ class AsyncListener:
             except (httpx.HTTPError, httpx.StreamError):
                 failures += 1
             finally:
-                self._logic.streaming = False
+                self._following.streaming = False
             await asyncio.sleep(pause(failures))
 
     async def _follow(self, response: httpx.Response) -> None:
         lines = BoardLines()
-        self._logic.streaming = True
+        self._following.streaming = True
         async for line in response.aiter_lines():
-            if self._logic.hear(lines.read(line)):
+            if self._following.hear(lines.read(line)):
                 self._came.set()

@@ -1,25 +1,29 @@
-"""What `Agent` and `AsyncAgent` have in common: who she is, and where her state is kept."""
+"""What `Agent` and `AsyncAgent` have in common: identity, options and the state file."""
 
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 import httpx
 
-from partage.client import statefile as files
+from partage.client import statefile
+from partage.client.address import checked_url
 from partage.client.effects import Answer, Lost, Send
-from partage.client.protocol import Logic
-from partage.client.pulls import listed
-from partage.client.statefile import Kept
+from partage.client.protocol import Protocol
+from partage.client.pulls import checked_names
+from partage.client.statefile import AgentState
 from partage.errors import InputError
+from partage.files import write_atomically
 
 TIMEOUT = httpx.Timeout(10.0, pool=None)
-STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0, pool=None)  # the stream is never silent for so long
+STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0, pool=None)  # the controller is never silent that long on a stream
+OWNER_ONLY, READABLE = 0o600, 0o644
 
 
 class Options(TypedDict, total=False):
-    """How a client behaves: `Agent` says what each means."""
+    """How a client behaves; `Agent` documents each option."""
 
     state: str | os.PathLike[str] | None
     max_pulls_per_board: int
@@ -28,92 +32,95 @@ class Options(TypedDict, total=False):
     transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None
 
 
-class Both:
+class BaseAgent:
     """An agent's identity and options."""
 
-    def __init__(self, kept: Kept, options: Options) -> None:
+    _clock: ClassVar[Callable[[], float]] = time.monotonic
+
+    def __init__(self, saved: AgentState, options: Options) -> None:
         state = options.get("state")
         self._path = None if state is None else Path(state)
         self._listens = options.get("listen", True)
-        self._logic = Logic(
-            kept,
+        self._protocol = Protocol(
+            saved,
             saves=self._path is not None,
             max_pulls_per_board=options.get("max_pulls_per_board", 10),
             patience=options.get("patience", 60.0),
+            clock=type(self)._clock,
         )
 
     @property
     def id(self) -> str:
-        """Her id in the collaboration; empty before the first call of an agent that was made from a token."""
-        return self._logic.kept.agent
+        """The agent's id in the collaboration; empty before the first call of an agent created from a token."""
+        return self._protocol.saved.agent
 
     @property
     def collaboration(self) -> str:
         """The collaboration's id."""
-        return self._logic.kept.collaboration
+        return self._protocol.saved.collaboration
 
     @property
     def shares(self) -> list[str]:
-        """The arms that she consents to share."""
-        return list(self._logic.kept.shares)
+        """The arms that the agent consents to share."""
+        return list(self._protocol.saved.shares)
 
     @property
     def head(self) -> str:
-        """The last head of the ledger that she was given; `partage verify FILE --head HEAD` checks against it."""
-        return self._logic.kept.head
+        """The last head of the ledger that the controller sent; `partage verify FILE --head HEAD` checks it."""
+        return self._protocol.saved.head
 
     @property
     def unpaid(self) -> int:
         """Commit pulls whose report the controller refused, most likely because it came too late."""
-        return self._logic.kept.unpaid
+        return self._protocol.saved.unpaid
 
     def __repr__(self) -> str:
-        kept = self._logic.kept
-        return f"{type(self).__name__}({kept.url!r}, {kept.collaboration!r}, agent={kept.agent!r})"  # no token
+        saved = self._protocol.saved
+        return f"{type(self).__name__}({saved.url!r}, {saved.collaboration!r}, agent={saved.agent!r})"  # no token
 
     def _write(self, content: bytes) -> None:
         assert self._path is not None
-        files.write(self._path, content)
+        write_atomically(self._path, content, OWNER_ONLY)
 
 
-def known(
+def saved_or_new(
     url: str, collaboration: str, options: Options, name: str = "", shares: Collection[str] = (), token: str = ""
-) -> Kept:
-    """Return what the state file keeps of this agent, or a new agent where there is none."""
-    state, names = options.get("state"), listed(shares)
+) -> AgentState:
+    """Return the agent of the state file, or a new one if there is no file yet."""
+    url, state, names = checked_url(url), options.get("state"), checked_names(shares)
     if state is None or not Path(state).exists():
-        return Kept(url=url.rstrip("/"), collaboration=collaboration, name=name, shares=names, token=token)
-    kept = files.read(Path(state))
-    if (kept.url, kept.collaboration) != (url.rstrip("/"), collaboration):
+        return AgentState(url=url, collaboration=collaboration, name=name, shares=names, token=token)
+    saved = statefile.read(Path(state))
+    if (saved.url, saved.collaboration) != (url, collaboration):
         raise InputError(
-            f"The state file {state} is of an agent in collaboration {kept.collaboration} at {kept.url}; "
-            "name another file."
+            f"The state file {state} belongs to an agent in collaboration {saved.collaboration} at {saved.url}; "
+            "use another file."
         )
-    if token and kept.token != token:
-        raise InputError(f"The state file {state} is of an agent with another token; name another file.")
-    if not kept.token:  # she never came so far as to join
-        kept.name, kept.shares = name, names
-    return kept
+    if token and saved.token != token:
+        raise InputError(f"The state file {state} belongs to an agent with another token; use another file.")
+    if not saved.token:  # an earlier join did not succeed
+        saved.name, saved.shares = name, names
+    return saved
 
 
-def resumed(state: str | os.PathLike[str]) -> Kept:
-    """Return an agent from her state file."""
-    kept = files.read(Path(state))
-    if not kept.token:
+def resumed(state: str | os.PathLike[str]) -> AgentState:
+    """Return the agent of a state file."""
+    saved = statefile.read(Path(state))
+    if not saved.token:
         raise InputError(f"The agent of the state file {state} has not joined yet; call join again.")
-    return kept
+    return saved
 
 
 def request_of(client: httpx.Client | httpx.AsyncClient, step: Send) -> httpx.Request:
-    """Return the request that a step asks for."""
+    """Return the request that an effect describes."""
     return client.build_request(step.method, step.path, headers=dict(step.headers), content=step.body)
 
 
 def answer_of(response: httpx.Response) -> Answer:
-    """Return what the logic reads of a response."""
+    """Return the parts of a response that the protocol reads."""
     return Answer(response.status_code, response.content, response.headers.get("etag"))
 
 
 def lost_by(error: httpx.TransportError) -> Lost:
-    """Return what the logic reads of a failure."""
+    """Return a failure in the form that the protocol reads."""
     return Lost(type(error).__name__)

@@ -1,10 +1,10 @@
-"""What can go wrong for a client, beyond what its own input can.
+"""Errors of the client.
 
 PartageError
-├── Refused                 the controller said no; the sentence says why, and `status` is HTTP's
+├── Refused                 the controller refused a request: `status`, `code`, `sentence`, `field`
 │   ├── Closed              the collaboration is closed
-│   └── HorizonReached      she has no pull left
-└── Unreachable             no answer, though it was tried again and again
+│   └── HorizonReached      the agent has no pulls left
+└── Unreachable             the controller did not answer, despite retries
 """
 
 from partage.errors import PartageError
@@ -14,18 +14,19 @@ __all__ = ["Closed", "HorizonReached", "Refused", "Unreachable"]
 
 
 class Closed(Refused):
-    """The collaboration is closed: nobody pulls any more."""
+    """The collaboration is closed: no agent pulls any more."""
 
     def __init__(self) -> None:
-        super().__init__(409, "This collaboration is closed; its board, settlement and ledger can still be read.")
+        sentence = "This collaboration is closed; its board, settlement and ledger can still be read."
+        super().__init__(409, "closed", sentence)
 
 
 class HorizonReached(Refused):
-    """All pulls of the horizon are used."""
+    """The agent has used all pulls of its horizon."""
 
     def __init__(self, horizon: int) -> None:
-        super().__init__(409, f"All {horizon:,} pulls of the horizon are used.")
+        super().__init__(409, "horizon_used", f"All {horizon:,} pulls of the horizon are used.")
 
 
 class Unreachable(PartageError):
-    """The controller gave no answer for longer than the client's patience."""
+    """The controller did not answer."""

@@ -1,87 +1,188 @@
-"""Calls of the operator to a controller, for the commands. Plain JSON: these must not wait for what computes."""
+"""The operator's client: create collaborations, invite agents, read boards, close and settle."""
 
-import json
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
+import msgspec
 
-from partage.errors import FileError, InputError, PartageError
+from partage.client.address import checked_url
+from partage.client.base import OWNER_ONLY
+from partage.client.calls import not_a_controller, refusal
+from partage.client.errors import Unreachable
+from partage.errors import InputError
+from partage.files import write_atomically
+from partage.ledger.messages import (
+    AgentView,
+    BoardView,
+    CollaborationView,
+    Created,
+    InviteView,
+    SettlementView,
+)
 
-TOKEN = "PARTAGE_OPERATOR_TOKEN"
-TIMEOUT = httpx.Timeout(10.0, read=120.0)  # a close may play for a while to measure ceilings
+S = TypeVar("S")
 
-
-def token_of(file: Path | None) -> str:
-    """Return the operator's token, from a file or the environment: as a flag, others on the machine could see it."""
-    if file is None:
-        token = os.environ.get(TOKEN, "")
-    else:
-        try:
-            token = sys.stdin.readline() if str(file) == "-" else file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not a text"
-            raise FileError(f"The token file {file} cannot be read: {reason}.") from None
-    token = token.strip()
-    if not token:
-        raise InputError(
-            f"This needs the operator's token: put it into the variable {TOKEN}, "
-            "or into a file and name that with --token-file."
-        )
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise InputError(
-            "The operator's token has a sign that no token has; it is one word, as partage serve printed."
-        )
-    return token
-
-
-def checked_url(url: str) -> str:
-    """Return the controller's address without a slash at its end."""
-    try:
-        parsed = httpx.URL(url)
-        good = parsed.scheme in ("http", "https") and bool(parsed.host) and not parsed.userinfo
-    except httpx.InvalidURL:
-        good = False
-    if not good:
-        raise InputError("The controller's address must look like http://127.0.0.1:8000 or https://partage.example.")
-    return url.split("#")[0].rstrip("/")
+TIMEOUT = httpx.Timeout(10.0, read=120.0)  # a close may take a while, if it has ceilings to measure
 
 
 class Operator:
-    """The operator of the controller at an address."""
+    """The operator of a controller.
 
-    def __init__(self, url: str, token: str) -> None:
+        with Operator("http://127.0.0.1:8000", token) as operator:
+            made = operator.create("Bakers", ["Moulin A", "Moulin B"], horizon=2000, invites=12)
+            links = [operator.link(made.id, code) for code in made.invites]
+
+    Every method makes one request. It raises `Refused` if the controller refuses, and `Unreachable` if no controller
+    answers. Requests are not repeated; `create` and `invite` are safe to repeat with the same `request`.
+
+    Parameters
+    ----------
+    url
+        The controller's address.
+    token
+        The operator's token, which `partage serve` prints at its first start.
+    transport
+        An httpx transport, for proxies and tests.
+    """
+
+    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self.url = checked_url(url)
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError(
+                "The operator's token contains an invalid character; it is one word, as partage serve printed it."
+            )
         headers = {"Authorization": f"Bearer {token}"}
-        self._client = httpx.Client(base_url=self.url, headers=headers, timeout=TIMEOUT)
+        self._client = httpx.Client(base_url=self.url, headers=headers, timeout=TIMEOUT, transport=transport)
 
-    def get(self, path: str) -> Any:
-        """Return what is at a path."""
-        return self._call("GET", path)
+    # collaborations
 
-    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Send a body, or none, and return the answer."""
-        return self._call("POST", path, body)
+    def create(
+        self,
+        name: str,
+        arms: Sequence[str],
+        horizon: int,
+        *,
+        rule: str | None = None,
+        balance: float | str | None = None,
+        settlement: str | None = None,
+        fee: float | None = None,
+        value: float | None = None,
+        claim_seconds: float | None = None,
+        invites: int | None = None,
+        request: str | None = None,
+    ) -> Created:
+        """Create a collaboration with invites for its first agents. What is None takes the controller's default.
 
-    def lines(self, path: str) -> Iterator[bytes]:
-        """Yield the parts of a long answer."""
-        with _sentences(self.url), self._client.stream("GET", f"/v1{path}") as response:
+        Parameters
+        ----------
+        name, arms, horizon
+            The display name, the names of the arms, and the pulls per agent.
+        rule, balance
+            The rule that decides each pull, and its balance if it takes one: at least 1, or "inf".
+        settlement, fee
+            Who gets and pays what, and the controller's fee as a fraction of all compensations.
+        value
+            Money per unit of reward.
+        claim_seconds
+            How long an explore pull may take.
+        invites
+            How many agents may join.
+        request
+            An id of this request: repeated with the same id, it returns the same collaboration.
+        """
+        body = {
+            "name": name,
+            "arms": list(arms),
+            "horizon": horizon,
+            "rule": rule,
+            "balance": balance,
+            "settlement": settlement,
+            "fee": fee,
+            "value": value,
+            "claim_seconds": claim_seconds,
+            "invites": invites,
+            "request": request,
+        }
+        return self._call(Created, "POST", "", body)
+
+    def collaborations(self) -> list[CollaborationView]:
+        """Return all collaborations, oldest first."""
+        return self._call(list[CollaborationView], "GET", "")
+
+    def collaboration(self, id: str) -> CollaborationView:
+        """Return a collaboration's configuration and how far it is."""
+        return self._call(CollaborationView, "GET", _path(id))
+
+    def board(self, id: str) -> BoardView:
+        """Return a collaboration's board."""
+        return self._call(BoardView, "GET", _path(id, "/board"))
+
+    def agents(self, id: str) -> list[AgentView]:
+        """Return a collaboration's agents in the order they joined."""
+        return self._call(list[AgentView], "GET", _path(id, "/agents"))
+
+    # invites
+
+    def invite(self, id: str, count: int = 1, *, hours: float | None = None, request: str | None = None) -> Created:
+        """Create more invites, each for one agent and valid for this many hours (a week by default)."""
+        body = {"invites": count, "hours": hours, "request": request}
+        return self._call(Created, "POST", _path(id, "/invites"), body)
+
+    def invites(self, id: str) -> list[InviteView]:
+        """Return the invites that can still be used. The controller does not keep their codes."""
+        return self._call(list[InviteView], "GET", _path(id, "/invites"))
+
+    def revoke(self, id: str, invite: str) -> None:
+        """Revoke an invite by its id, as `invites` lists it."""
+        self._send("DELETE", _path(id, f"/invites/{_word('invite', invite)}"))
+
+    def link(self, id: str, invite: str) -> str:
+        """Return the link with which an agent joins. The part after # is never sent, so no server logs the invite."""
+        return f"{self.url}/join#{id}.{invite}"
+
+    # the end
+
+    def settlement(self, id: str) -> SettlementView:
+        """Return who gets and pays what; before the close, as if it closed now."""
+        return self._call(SettlementView, "GET", _path(id, "/settlement"))
+
+    def close(self, id: str) -> SettlementView:
+        """Close a collaboration for good and return its settlement; if it is closed already, the same again."""
+        return self._call(SettlementView, "POST", _path(id, "/close"))
+
+    def ledger(self, id: str, path: str | os.PathLike[str]) -> int:
+        """Write the ledger to a file for `partage verify`, one line per event, and return the number of lines.
+
+        Only the file's owner may read it, because it shows every agent's commit pulls.
+        """
+        lines = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal lines
+            for part in self.ledger_parts(id):
+                lines += part.count(b"\n")
+                yield part
+
+        write_atomically(Path(path), counted(), OWNER_ONLY)
+        return lines
+
+    def ledger_parts(self, id: str) -> Iterator[bytes]:
+        """Yield the ledger in parts, as they arrive."""
+        path = f"/v1/collaborations{_path(id, '/ledger')}"
+        with self._reached(), self._client.stream("GET", path) as response:
             if response.status_code >= 400:
-                response.read()
-                raise self._refusal(response)
+                raise refusal(response.status_code, response.read())
             yield from response.iter_bytes()
 
-    def link(self, collaboration: str, invite: str) -> str:
-        """Return the link that lets somebody join. What stands after # is not sent, and so in no server's log."""
-        return f"{self.url}/join#{collaboration}.{invite}"
+    # the connection
 
-    def close(self) -> None:
-        """Let go of the network."""
+    def disconnect(self) -> None:
+        """Close the connection."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -90,43 +191,42 @@ class Operator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.disconnect()
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        with _sentences(self.url):
-            response = self._client.request(method, f"/v1{path}", json=body)
+    def _call(self, kind: type[S], method: str, path: str, body: dict[str, Any] | None = None) -> S:
+        content = self._send(method, path, body)
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.DecodeError:
+            raise not_a_controller(self.url) from None
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
+        given = None if body is None else {key: value for key, value in body.items() if value is not None}
+        with self._reached():
+            response = self._client.request(method, f"/v1/collaborations{path}", json=given)
         if response.status_code >= 300:
-            raise self._refusal(response)
+            raise refusal(response.status_code, response.content)
+        return response.content
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Turn failures of the network into a sentence."""
         try:
-            return response.json()
-        except ValueError:
-            raise _not_ours(self.url) from None
-
-    def _refusal(self, response: httpx.Response) -> PartageError:
-        """Return what the controller refused, in its own sentence."""
-        try:
-            return PartageError(str(response.json()["error"]))
-        except (ValueError, KeyError, TypeError):
-            return _not_ours(self.url)
+            yield
+        except httpx.TimeoutException:
+            raise Unreachable(f"The controller at {self.url} took too long to answer; try again.") from None
+        except httpx.RequestError:
+            raise Unreachable(
+                f"No controller answers at {self.url}; check the address, or start one with partage serve."
+            ) from None
 
 
-@contextmanager
-def _sentences(url: str) -> Iterator[None]:
-    """Turn failures of the network into a sentence."""
-    try:
-        yield
-    except httpx.TimeoutException:
-        raise PartageError(f"The controller at {url} took too long to answer; try again.") from None
-    except httpx.RequestError:
-        raise PartageError(
-            f"No controller answers at {url}; start one with partage serve, or name another with --url."
-        ) from None
+def _path(id: str, rest: str = "") -> str:
+    return f"/{_word('collaboration', id)}{rest}"
 
 
-def _not_ours(url: str) -> PartageError:
-    return PartageError(f"What answers at {url} is not Partage's controller; name another address with --url.")
-
-
-def as_json(found: Any) -> str:
-    """Return JSON for machines."""
-    return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False)
+def _word(what: str, id: str) -> str:
+    """Return an id, which must not reach into another path."""
+    if not id.isascii() or not id.isalnum():
+        raise InputError(f"The id of the {what} must be one word of letters and digits.")
+    return id

@@ -1,4 +1,4 @@
-"""What an agent gets and gives: a pull, what came of many, and the checks of rewards and names."""
+"""What an agent receives and returns: a pull, the summary of many, and checks of rewards and names."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -8,18 +8,18 @@ from partage.errors import InputError
 
 
 class Pull(NamedTuple):
-    """One pull: the arm, and whether its reward is shared.
+    """One pull: which arm, and whether its reward is shared.
 
     Attributes
     ----------
     arm
         The name of the arm to pull.
     share
-        Whether this is a claim, whose reward `tell` sends. Any other reward stays here.
+        Whether the pull is a claim, whose reward `tell` sends. Every other reward stays in this process.
     hidden
-        Whether nobody shares the arm: the pull is her own affair, and not even counted by the controller.
+        Whether nobody shares the arm. The controller does not learn of such a pull, nor count it.
     version
-        The version of the board that it was decided on.
+        The version of the board that the pull was decided on.
     number
         The claim's number at the controller; None for other pulls.
     """
@@ -33,9 +33,16 @@ class Pull(NamedTuple):
 
 @dataclass(slots=True)
 class Played:
-    """What `play` did: pulls of each arm, those it explored with, those it committed with, and those nobody shares.
+    """What `play` did.
 
-    `ended` says why it ended before its steps were done, and is None otherwise.
+    Attributes
+    ----------
+    pulls
+        Pulls of each arm.
+    explore, commit, hidden
+        How many pulls explored, how many committed to the leader, and how many went to arms that nobody shares.
+    ended
+        Why play ended before its steps were done; None otherwise.
     """
 
     pulls: dict[str, int] = field(default_factory=dict)
@@ -55,15 +62,15 @@ class Played:
             self.commit += 1
 
 
-def listed(shares: Collection[str]) -> list[str]:
-    """Return the names of arms as a list; a text alone is a collection of letters, and a mistake."""
+def checked_names(shares: Collection[str]) -> list[str]:
+    """Return names of arms as a list; a single string is a mistake, since it is a collection of letters."""
     if isinstance(shares, str):
-        raise InputError("shares must be a list of names of arms, and a single text was given; put it in a list.")
+        raise InputError("shares must be a list of arm names, not a single text; put it in a list.")
     return list(shares)
 
 
 def checked_reward(reward: float) -> float:
     """Return a reward in [0, 1]."""
-    if not 0 <= reward <= 1:  # NaN is not
+    if not 0 <= reward <= 1:  # False for NaN too
         raise InputError("The reward must be a number from 0 to 1.")
     return float(reward)

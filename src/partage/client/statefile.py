@@ -1,7 +1,5 @@
-"""What a client keeps in its state file, so that a crash loses nothing that others count on."""
+"""The state file: what an agent's client keeps on disk, so that a crash loses nothing that others count on."""
 
-import os
-import tempfile
 import uuid
 from pathlib import Path
 
@@ -17,38 +15,38 @@ def new_request() -> str:
     return uuid.uuid4().hex
 
 
-class Kept(Struct, kw_only=True):
-    """An agent as her state file keeps her.
+class AgentState(Struct, kw_only=True):
+    """An agent as its state file keeps it.
 
-    The file has her token, so only its owner may read it; and where there are arms that nobody shares, sums of her
-    private rewards. It goes nowhere.
+    The file holds the agent's token, so only its owner may read it. If there are arms that nobody shares, it also
+    holds sums of the agent's private rewards. Nothing sends it anywhere.
 
     Attributes
     ----------
     url, collaboration, name, shares
-        Where she plays, as whom, and what she consents to share.
+        Where the agent plays, its display name, and the arms it consents to share.
     join
-        The id of the request to join: after a lost answer the same request gives the same token.
+        The id of the request to join: if the answer was lost, the same request returns the same token.
     agent, token
-        What the join gave; empty before.
+        The agent's id and token; empty until it has joined.
     head
-        The last head of the ledger that she was given, for `partage verify --head`.
+        The last head of the ledger that the controller sent, for `partage verify --head`.
     used
-        Pulls of her horizon so far.
+        Pulls of the horizon used so far.
     asking
-        The id of the next request for a claim. A claim whose answer was lost is found again by it.
+        The id of the next request for a claim. If its answer was lost, the same request returns the same claim.
     claim
         The number of the last claim that is counted in `used`.
     telling
         A claim's number and reward, until the controller has acknowledged it.
     runs, report
-        Commit pulls that were not reported yet, and the report that was not acknowledged yet.
+        Commit pulls not yet reported, and the report not yet acknowledged.
     unpaid
         Commit pulls whose report was refused.
     own
-        Her own record where there are arms that nobody shares: pulls and the sum of rewards, by arm.
+        The agent's private record if there are arms that nobody shares: pulls and sum of rewards, by arm.
     left
-        Whether she left.
+        Whether the agent has left.
     """
 
     url: str
@@ -70,37 +68,14 @@ class Kept(Struct, kw_only=True):
     left: bool = False
 
     def __repr__(self) -> str:
-        return f"Kept(url={self.url!r}, collaboration={self.collaboration!r}, agent={self.agent!r})"  # no token
+        return f"AgentState(url={self.url!r}, collaboration={self.collaboration!r}, agent={self.agent!r})"  # no token
 
 
-def read(path: Path) -> Kept:
-    """Return what a state file keeps."""
+def read(path: Path) -> AgentState:
+    """Return the agent that a state file keeps."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
+        return msgspec.json.decode(path.read_bytes(), type=AgentState)
     except OSError as error:
         raise FileError(f"The state file {path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise FileError(f"The file {path} is not a client's state file; name another, or join anew.") from None
-
-
-def write(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Put a file in place of the one that is there, whole or not at all, and on disk when this returns."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                os.fchmod(handle, mode)
-                file.write(content)
-                file.flush()
-                os.fsync(handle)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise FileError(f"The file {path} cannot be written: {error.strerror}.") from error
+        raise FileError(f"The file {path} is not a client's state file; use another, or join again.") from None

@@ -1,17 +1,24 @@
-"""The stream of events: lines come in, boards go out."""
+"""The event stream: lines come in, boards come out."""
 
 import random
 
 
 class BoardLines:
-    """Reads server-sent events line by line."""
+    """Parses server-sent events line by line.
+
+    Examples
+    --------
+    >>> lines = BoardLines()
+    >>> [lines.read(line) for line in ("event: board", 'data: {"version": 1}', "")]
+    [None, None, '{"version": 1}']
+    """
 
     def __init__(self) -> None:
         self._event = ""
         self._data: list[str] = []
 
     def read(self, line: str) -> str | None:
-        """Take in a line without its end; returns a board's JSON where the line completes one."""
+        """Take one line without its line break; returns a board's JSON if the line completes one."""
         if not line:
             board = "\n".join(self._data) if self._data and self._event in ("board", "") else None
             self._event, self._data = "", []
@@ -26,5 +33,5 @@ class BoardLines:
 
 
 def pause(failures: int) -> float:
-    """Return how long to wait before the stream is opened again, after so many failures in a row."""
+    """Return how long to wait before reopening the stream, after this many failures in a row."""
     return random.uniform(0.2, 1.0) * min(2.0**failures, 30.0)

@@ -1,1 +1,1 @@
-"""The demo: a controller and a street of simulated bakers."""
+"""The demo: a controller and a dozen simulated bakers."""

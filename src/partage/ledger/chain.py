@@ -50,9 +50,9 @@ def next_head(head: str, hashed: bytes) -> str:
     return hashlib.sha256(bytes.fromhex(head) + hashed).hexdigest()
 
 
-def seal(event: AnyEvent, head: str) -> Row:
-    """Return the event as the row that follows this head."""
-    body, salt = encode(event), secrets.token_bytes(16)
+def seal(event: AnyEvent, head: str, salt: bytes | None = None) -> Row:
+    """Return the event as the row that follows this head, with this salt of 16 bytes or a random one."""
+    body, salt = encode(event), secrets.token_bytes(16) if salt is None else salt
     pull = event.pull if isinstance(event, Tell) else None
     return Row(event.seq, body, salt, next_head(head, row_hash(salt, body)), pull)
 

@@ -5,7 +5,6 @@ refuses or writes the events that it makes. A move that refuses has written noth
 server plays moves to serve requests; `verify` plays them again to check a ledger.
 """
 
-import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -52,9 +51,9 @@ class Turn:
 # --- the operator's moves -------------------------------------------------------------------------------------
 
 
-def create(now: int, **config: object) -> Create:
-    """Return the first event of a collaboration, with a fresh seed for the tie order."""
-    return Create(seq=1, time=now, format=FORMAT, tie_seed=secrets.token_hex(16), **config)  # type: ignore[arg-type]
+def create(now: int, tie_seed: str, **config: object) -> Create:
+    """Return the first event of a collaboration. `tie_seed`, 16 random bytes in hex, decides the tie order."""
+    return Create(seq=1, time=now, format=FORMAT, tie_seed=tie_seed, **config)  # type: ignore[arg-type]
 
 
 def close(turn: Turn, settled: Settled) -> Close:

@@ -1,1 +1,1 @@
-"""The report: figures, tables, one self-contained page."""
+"""Everything that is shown: terminal tables, figures, data files and the HTML report."""

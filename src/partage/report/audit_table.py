@@ -1,4 +1,4 @@
-"""The audit for people, on a terminal."""
+"""The audit of the theory as a table in a terminal."""
 
 from collections import Counter
 
@@ -9,13 +9,14 @@ from rich.text import Text
 from partage.theory.audit import Section
 from partage.theory.audit_row import HOLDS, NO_VERDICT, NOT_APPLICABLE, VIOLATED, AuditRow, number
 
-WIDE = 118  # columns from which on bound and measured have columns of their own
+WIDE = 118  # from this width on, bound and measured value have columns of their own
 STYLES = {HOLDS: "green", VIOLATED: "bold red", NOT_APPLICABLE: "yellow", NO_VERDICT: "cyan"}
 LEGEND = (
-    "E is the good event: at every broadcast, the mean of an arm's broadcasts is within √(1.5 log T / N_i) of the "
-    "truth; E' is the same for the pulls of 2-UCB alone. Δ is the smallest positive gap, c = (1 + √B)² and "
-    "k = (√2 − √1.5)². Slack says how many times over a bound is kept; violations are runs beyond it. An average is "
-    "judged by its mean and 3 standard errors, a chance by its 99 % interval (in brackets), all else in every run."
+    "E is the good event: at every broadcast, the mean of an arm's broadcasts is within √(1.5 log T / N_i) of its "
+    "true mean; E' is the same for the pulls of 2-UCB alone. Δ is the smallest positive gap, c = (1 + √B)² and "
+    "k = (√2 − √1.5)². Slack is the factor by which a bound holds; violations count the runs that exceed it. A bound "
+    "on an average is judged by the mean and 3 standard errors, one on a probability by its 99 % interval (in "
+    "brackets), all others in every run."
 )
 
 
@@ -46,7 +47,7 @@ def summary(rows: list[AuditRow]) -> str:
 
 
 def _lines(rows: list[AuditRow], console: Console) -> None:
-    """Print a line of columns a promise, and below it, over the whole width, what it says."""
+    """Print one row per promise and, below it at full width, its statement, premise and note."""
     wide = console.width >= WIDE
     table = [_cells(row, wide) for row in rows]
     heads = ("promise", *(("bound", "measured") if wide else ()), "slack", "violations", "verdict")
@@ -68,7 +69,7 @@ def _cells(row: AuditRow, wide: bool) -> tuple[str, ...]:
 
 
 def _line(cells: tuple[str, ...], widths: list[int], first: str, last: str) -> Text:
-    """Put cells into columns: slack and violations to the right, all else to the left."""
+    """Align cells in columns: slack and violations to the right, the rest to the left."""
     line = Text()
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         right = place in (len(cells) - 3, len(cells) - 2)
@@ -79,7 +80,7 @@ def _line(cells: tuple[str, ...], widths: list[int], first: str, last: str) -> T
 
 
 def _says(row: AuditRow, wide: bool) -> list[Text]:
-    """What is promised, on what premise, and what there is to note."""
+    """Return the statement of a promise, its premise and its note."""
     says = f"{row.says[0].upper()}{row.says[1:]}"
     numbers = f" Measured {row.measured}; bound {row.bound}." if not wide and row.bound != "–" else ""
     texts = [Text(f"{says}.{numbers}")]

@@ -1,14 +1,15 @@
-"""Claims, judged on what was played."""
+"""The claims of studies, judged by what was measured."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from partage.simulate.result import Estimate
 from partage.studies import FAILS, HOLDS, UNDECIDED, Claim, Played
 
 
-class Judged(NamedTuple):
-    """A claim of a study, what was measured for it, and the verdict."""
+class JudgedClaim(NamedTuple):
+    """A claim of a study, the measured value and the verdict."""
 
     study: str
     claim: Claim
@@ -17,7 +18,7 @@ class Judged(NamedTuple):
 
     @property
     def surprising(self) -> bool:
-        """Whether the verdict contradicts what was found when the study was written."""
+        """Whether the verdict contradicts the one found at full size when the study was written."""
         return self.verdict == (FAILS if self.claim.expected else HOLDS)
 
     def as_dict(self) -> dict[str, Any]:
@@ -39,24 +40,29 @@ class Judged(NamedTuple):
         }
 
 
-def judge(studies: Sequence[Played]) -> list[Judged]:
+def judge_claims(studies: Sequence[Played]) -> list[JudgedClaim]:
     """Judge every claim of every study."""
     judged = []
     for played in studies:
         for claim in played.study.claims:
             measured = claim.measure(played)
-            judged.append(Judged(played.study.name, claim, measured, claim.verdict(measured)))
+            judged.append(JudgedClaim(played.study.name, claim, measured, claim.verdict(measured)))
     return judged
 
 
-def summary(judged: Sequence[Judged]) -> str:
-    """Count the verdicts, in a sentence.
+def by_study(judged: Sequence[JudgedClaim]) -> list[tuple[str, list[JudgedClaim]]]:
+    """Return the claims grouped by study, in their order."""
+    return [(study, list(group)) for study, group in groupby(judged, key=lambda each: each.study)]
+
+
+def summary(judged: Sequence[JudgedClaim]) -> str:
+    """Count the verdicts in one sentence.
 
     >>> summary([])
-    'No claims were made.'
+    'There are no claims.'
     """
     if not judged:
-        return "No claims were made."
+        return "There are no claims."
     counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in (HOLDS, FAILS, UNDECIDED)}
     parts = [f"{counts[HOLDS]} of {len(judged)} claims hold"]
     if counts[FAILS]:

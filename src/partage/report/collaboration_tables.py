@@ -1,39 +1,71 @@
-"""Tables of live collaborations, for people: the board and the settlement, from the API's JSON."""
+"""Live collaborations in a terminal: the list, the board, the settlement, and the verdict on a ledger."""
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from partage.ledger.messages import ArmOnBoard, BoardView, CollaborationView, SettlementRow, SettlementView
 
-def new_table(*headings: str, left: int = 1) -> Table:
-    """Return an empty table in the house's form: so many columns to the left, and numbers to the right."""
+if TYPE_CHECKING:
+    from partage.ledger.verify import Verified
+
+
+def _new_table(*headings: str, left: int = 1) -> Table:
+    """Return an empty table whose first columns are aligned to the left and whose numbers to the right."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="left" if place < left else "right")
     return table
 
 
-def board_table(board: dict[str, Any], console: Console) -> Table:
-    """Return the board: each arm's mean and its interval as numbers and as a bar."""
+# --- collaborations -------------------------------------------------------------------------------------------
+
+
+def collaborations_table(found: Sequence[CollaborationView]) -> Table:
+    """Return a table of collaborations."""
+    table = _new_table("id", "name", "arms", "agents", "broadcasts", "rule", "", left=2)
+    for one in found:
+        counts = (f"{number:,}" for number in (len(one.arms), one.agents, one.version))
+        table.add_row(one.id, Text(one.name), *counts, one.rule, "closed" if one.closed else "open")
+    return table
+
+
+def show_collaboration(console: Console, about: CollaborationView, board: BoardView) -> None:
+    """Print a collaboration's configuration and its board."""
+    balance = about.balance if about.balance is None or isinstance(about.balance, str) else f"{about.balance:g}"
+    rule = about.rule if balance is None else f"{about.rule} with balance {balance}"
+    config = f"{rule}; settlement {about.settlement}; horizon {about.horizon:,}"
+    console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
+    console.print(Text(f"{config}; {about.agents:,} agents; {board.version:,} broadcasts", style="dim"))
+    console.print("", board_table(board, console), sep="\n")
+
+
+# --- the board ------------------------------------------------------------------------------------------------
+
+
+def board_table(board: BoardView, console: Console) -> Table:
+    """Return the board: each arm's mean and its confidence band, as numbers and as a bar."""
     wide, plain = console.width >= 100, console.options.ascii_only
     width = 21 if wide else 15
-    table = new_table("arm", "sharers", "broadcasts", "mean", *(["±"] if wide else []))
+    table = _new_table("arm", "sharers", "broadcasts", "mean", *(["±"] if wide else []))
     table.add_column("0" + " " * (width - 2) + "1", no_wrap=True, min_width=width)
     table.add_column("")
-    for arm in board["arms"]:
-        mean, radius = arm["mean"], arm["radius"]
-        numbers = ("–", "–") if mean is None else (f"{mean:.3f}", f"{radius:.3f}")
-        style = "bold" if arm["name"] == board["leader"] else "dim" if arm["public"] and not arm["active"] else ""
+    for arm in board.arms:
+        numbers = ("–", "–") if arm.mean is None else (f"{arm.mean:.3f}", f"{arm.radius:.3f}")
+        style = "bold" if arm.name == board.leader else "dim" if arm.public and not arm.active else ""
         table.add_row(
-            Text(arm["name"]),
-            str(arm["sharers"]),
-            f"{arm['broadcasts']:,}",
+            Text(arm.name),
+            str(arm.sharers),
+            f"{arm.broadcasts:,}",
             *numbers[: 1 + wide],
-            Text(interval(mean, radius, width, plain)),
+            Text(interval(arm.mean, arm.radius, width, plain)),
             _standing(arm, board),
             style=style,
         )
@@ -41,7 +73,7 @@ def board_table(board: dict[str, Any], console: Console) -> Table:
 
 
 def interval(mean: float | None, radius: float | None, width: int = 21, plain: bool = False) -> str:
-    """Return a bar from 0 to 1 with the mean and its interval on it.
+    """Return a bar from 0 to 1 with the mean and its confidence band on it.
 
     Examples
     --------
@@ -60,32 +92,46 @@ def interval(mean: float | None, radius: float | None, width: int = 21, plain: b
     return "".join(signs)
 
 
-def _standing(arm: dict[str, Any], board: dict[str, Any]) -> str:
-    if not arm["public"]:
+def _standing(arm: ArmOnBoard, board: BoardView) -> str:
+    if not arm.public:
         return "private"
-    if not arm["active"]:
-        return "ruled out"
-    if arm["name"] == board["leader"]:
+    if not arm.active:
+        return "eliminated"
+    if arm.name == board.leader:
         return "leads"
-    return "unshared" if not arm["sharers"] else "explored" if arm["open"] else ""
+    return "unshared" if not arm.sharers else "explored" if arm.open else ""
 
 
-def settlement_table(found: dict[str, Any]) -> Table:
-    """Return a settlement, amounts in money."""
-    rows, amounts = found["rows"], ("compensation", "charge", "net")
-    largest = max((abs(row[name]) for row in rows for name in amounts), default=0)
+# --- the settlement -------------------------------------------------------------------------------------------
+
+
+def show_settlement(console: Console, found: SettlementView) -> None:
+    """Print a settlement, and say where it is not viable or not finished."""
+    now = "" if found.closed else ", if it closed now"
+    console.print(Text(f"Settlement {found.settlement}{now}", style="bold"))
+    console.print(settlement_table(found.rows, found.profit))
+    if not found.viable:
+        console.print("Not viable: every agent pays its ceiling, and the controller bears the rest.")
+    if not found.finished:
+        console.print("More than one arm is left; what was lost on those is not covered.")
+
+
+def settlement_table(rows: Sequence[SettlementRow], profit: int = 0) -> Table:
+    """Return the rows of a settlement, amounts in money; with totals and profit if there are several."""
+    amounts = ("compensation", "charge", "net")
+    largest = max((abs(getattr(row, name)) for row in rows for name in amounts), default=0)
     digits = 2 if largest >= 1_000_000 or not largest else 6
-    table = new_table("agent", "explore", "commit", "gets", "pays", "net")
+    table = _new_table("agent", "explore", "commit", "gets", "pays", "net")
     for row in rows:
-        pulls = (f"{row['explore']:,}", f"{row['commit']:,}")
-        table.add_row(Text(row["name"]), *pulls, *(money(row[name], digits) for name in amounts))
+        made = (f"{row.explore:,}", f"{row.commit:,}")
+        table.add_row(Text(row.name), *made, *(money(getattr(row, name), digits) for name in amounts))
     if len(rows) > 1:
         table.add_section()
-        totals = [sum(row[name] for row in rows) for name in ("explore", "commit", *amounts)]
+        totals = [sum(getattr(row, name) for row in rows) for name in ("explore", "commit", *amounts)]
         table.add_row(
-            "together", *(f"{pulls:,}" for pulls in totals[:2]), *(money(total, digits) for total in totals[2:])
+            "total", *(f"{pulls:,}" for pulls in totals[:2]), *(money(total, digits) for total in totals[2:])
         )
-        table.add_row("the controller's profit", "", "", "", "", money(found["profit"], digits))
+        table.add_row("the controller's profit", "", "", "", "", money(profit, digits))
     return table
 
 
@@ -101,12 +147,27 @@ def money(micro_units: int, digits: int = 6) -> str:
     return f"{amount if amount else abs(amount):,.{digits}f}"
 
 
-def show_settlement(console: Console, found: dict[str, Any]) -> None:
-    """Print a settlement and what there is to say of it."""
-    now = "" if found["closed"] else ", if it closed now"
-    console.print(Text(f"Settlement {found['settlement']}{now}", style="bold"))
-    console.print(settlement_table(found))
-    if not found["viable"]:
-        console.print("Not viable: everyone pays her ceiling, and the controller bears the rest.")
-    if not found["finished"]:
-        console.print("More than one arm is left; what was lost on those is not covered.")
+# --- a ledger -------------------------------------------------------------------------------------------------
+
+
+def show_verdict(console: Console, file: Path, found: "Verified", settlement: bool = True) -> None:
+    """Print what verifying a ledger found, with the settlement or without."""
+    if found.problem is not None:
+        console.print(Text(f"{file} is wrong. {found.problem}", style="bold"), soft_wrap=True)
+        if found.problem.line is not None:
+            console.print(f"The {found.lines:,} lines before it are right.")
+        return
+    whole = "the whole ledger" if found.whole else "an agent's copy"
+    console.print(Text(f"{file} is right: {whole}, {found.lines:,} lines.", style="bold"), soft_wrap=True)
+    for title, sentences in (("Checked:", found.checked), ("Taken on trust:", found.trusted)):
+        console.print(title)
+        for sentence in sentences:
+            console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 2)))
+    if not settlement:
+        return
+    if found.settlement is not None:
+        console.print()
+        show_settlement(console, found.settlement)
+    elif found.row is not None:
+        console.print()
+        console.print(settlement_table([found.row]))

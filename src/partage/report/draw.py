@@ -1,4 +1,4 @@
-"""Drawing a study: its panels, with error bands and labels beside the curves."""
+"""Draw the figure of a study: its panels, with error bands and labels beside the curves."""
 
 import io
 import textwrap
@@ -11,17 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
-from partage.report.frontier import draw_rows
+from partage.report.rows_panel import draw_rows
 from partage.report.style import LIGHT, house_style, new_figure, set_scales, set_ticks
 from partage.studies import Curve, Panel, Played
 
-BAND = 2  # standard errors to either side
+BAND = 2  # standard errors on either side
 WIDE, NARROW = (7.6, 4.3), (4.5, 4.4)
 Floats = NDArray[np.float64]
 
 
 def draw(played: Played, narrow: bool = False, titled: bool = True) -> Figure:
-    """Draw a study, for a page or a slide, or narrow for a phone."""
+    """Draw the figure of a study, wide for a page or a slide, or narrow for a phone."""
     panels = played.study.panels
     width, height = NARROW if narrow else WIDE
     rows, columns = (len(panels), 1) if narrow else (1, len(panels))
@@ -36,12 +36,12 @@ def draw(played: Played, narrow: bool = False, titled: bool = True) -> Figure:
         figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold")
     figure.draw_without_rendering()
     for axes in figure.axes:
-        _part(axes)
+        _separate_labels(axes)
     return figure
 
 
 def write_figures(played: Played, folder: Path) -> tuple[list[Path], str, str]:
-    """Write a study's figure as SVG and PNG; return the files, and it as wide and as narrow SVG without a title."""
+    """Write a study's figure as SVG and PNG. Return the files, and a wide and a narrow SVG without a title."""
     name = played.study.name
     with house_style(name):
         titled = draw(played)
@@ -99,18 +99,18 @@ def _panel(axes: Axes, panel: Panel, played: Played) -> None:
 
 
 def _series(panel: Panel, curve: Curve, played: Played) -> tuple[Floats, Floats, Floats]:
-    """Return where a curve runs, its means and their standard errors (0 for a single run)."""
+    """Return the places, means and standard errors of a curve (0 for a single run)."""
     along = played.over_time if panel.over_time else played.along
     estimates = along(curve.figure, curve.line)
     x = played.study.checkpoints if panel.over_time else played.study.values
     means = np.array([estimate.mean for estimate in estimates], dtype=np.float64)
     stderrs = np.array([estimate.stderr or 0.0 for estimate in estimates])
-    there = ~np.isnan(means)  # a line need not be played at every place
-    return np.array(x, dtype=np.float64)[there], means[there], stderrs[there]
+    played_there = ~np.isnan(means)  # a line may skip places on the axis
+    return np.array(x, dtype=np.float64)[played_there], means[played_there], stderrs[played_there]
 
 
 def _marks(axes: Axes, panel: Panel, played: Played) -> None:
-    """Mark places on the horizontal axis: a line each, labels to the right of it, at the bottom or on top."""
+    """Mark places on the horizontal axis with a vertical line and a label to its right, at the bottom or the top."""
     marks = [mark for mark in panel.marks(played) if not np.isnan(mark.at)]
     for place, mark in enumerate(reversed(marks)):
         colour = LIGHT[mark.colour]
@@ -130,8 +130,8 @@ def _marks(axes: Axes, panel: Panel, played: Played) -> None:
         )
 
 
-def _part(axes: Axes) -> None:
-    """Move labels beside curves apart until none covers another."""
+def _separate_labels(axes: Axes) -> None:
+    """Move the labels beside the curves apart until none covers another."""
     labels = [each for each in axes.texts if isinstance(each, Annotation) and each.get_fontweight() == "bold"]
     heights = [each.get_window_extent().height + 2 for each in labels]
     middles = [(each.get_window_extent().y0 + each.get_window_extent().y1) / 2 for each in labels]

@@ -1,4 +1,4 @@
-"""Numbers in words, the same in the terminal, the page and the figures."""
+"""Format numbers and estimates, the same in the terminal and in the report."""
 
 import math
 
@@ -6,7 +6,7 @@ from partage.simulate.result import Estimate
 
 
 def number(value: float) -> str:
-    """Write a number to three significant digits, whole where it is large.
+    """Format a number with three significant digits; from 100 on, as a whole number.
 
     >>> number(3565.6), number(0.0042583), number(-4499.2)
     ('3,566', '0.00426', '-4,499')
@@ -19,7 +19,7 @@ def number(value: float) -> str:
 
 
 def estimate(value: Estimate) -> str:
-    """Write a mean and its standard error: the error to two digits, the mean as far as the error bears.
+    """Format a mean and its standard error: the error with two digits, the mean with as many decimals as the error.
 
     >>> estimate(Estimate(3135.08, 20.4)), estimate(Estimate(1.0, 1e-16)), estimate(Estimate(0.0042583, 3.7e-05))
     ('3,135 ± 20', '1.00 ± 0', '0.004258 ± 0.000037')
@@ -27,14 +27,14 @@ def estimate(value: Estimate) -> str:
     mean, error = value
     if error is None or not math.isfinite(mean):
         return number(mean)
-    if error <= 1e-9 * abs(mean) or abs(mean) + error < 1e-12:  # rounding, not chance
+    if error <= 1e-9 * abs(mean) or abs(mean) + error < 1e-12:  # rounding error, not randomness
         return f"{number(mean if abs(mean) > 1e-12 else 0.0)} ± 0"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{mean:,.{digits}f} ± {error:,.{digits}f}"
 
 
 def measured(value: Estimate, percent: bool = False) -> str:
-    """Write what a claim measured.
+    """Format the measured value of a claim.
 
     >>> measured(Estimate(0.0042583, 3.7e-05), percent=True)
     '0.4258% ± 0.0037%'
@@ -46,7 +46,7 @@ def measured(value: Estimate, percent: bool = False) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a time taken.
+    """Format a duration.
 
     >>> seconds(0.42), seconds(41.7)
     ('0.4 s', '42 s')

@@ -1,4 +1,4 @@
-"""`partage reproduce`: play studies, judge their claims, write the report and what stands beside it."""
+"""`partage reproduce`: simulate studies, judge their claims, write the report, its figures and data files."""
 
 import os
 import platform
@@ -13,10 +13,10 @@ from typing import Any
 
 from partage.checks import count
 from partage.errors import FileError
-from partage.report.claims import Judged, judge
+from partage.report.claims import JudgedClaim, judge_claims
+from partage.report.csv_and_parquet import write_tables
 from partage.report.draw import write_figures
-from partage.report.page import Drawn, Facts, page
-from partage.report.tables import write_tables
+from partage.report.page import Provenance, StudyFigure, page
 from partage.simulate.parallel import workers
 from partage.studies import Played, find, play_studies
 from partage.studies.cache import Store
@@ -27,15 +27,15 @@ from partage.theory.audit import as_dict as audit_as_dict
 REPORT = "report.html"
 Say = Callable[[str], None]
 Advance = Callable[[str, float], None]
-AUDIT, DRAWING = 0.25, 0.15  # parts of the time that these take
+AUDIT, DRAWING = 0.25, 0.15  # fractions of the total time
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduced:
-    """What a reproduction found, and the files it wrote."""
+    """The outcome of a reproduction, and the files it wrote."""
 
     studies: Sequence[Played]
-    judged: Sequence[Judged]
+    judged: Sequence[JudgedClaim]
     audit: Sequence[Section] | None
     seconds: float
     audit_seconds: float
@@ -45,11 +45,11 @@ class Reproduced:
 
     @property
     def exit_code(self) -> int:
-        """1 if a verdict contradicts what was found at full size when the study was written, else 0."""
+        """1 if a verdict contradicts the one found at full size when the study was written, otherwise 0."""
         return int(any(each.surprising for each in self.judged))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the outcome for JSON."""
         return {
             "runs": self.runs,
             "seed": self.seed,
@@ -74,22 +74,22 @@ def reproduce(
     say: Say = lambda sentence: None,
     progress: Advance = lambda what, fraction: None,
 ) -> Reproduced:
-    """Play studies and write the report.
+    """Simulate studies and write the report.
 
     Parameters
     ----------
     names
-        Studies by name, or files of your own; all of Partage's by default.
+        Names of studies, or paths of study files; by default, all studies of the paper.
     runs, seed, on
         As for `partage.play`.
     out
-        The folder for the report. Finished chunks of runs are kept in it, and not played again.
+        The folder for the report. It also caches finished chunks of runs.
     audit
-        Whether to audit the paper's theory too; by default if all studies are played.
+        Whether to audit the paper's theory as well; by default, only if no study is named.
     say
-        Called with a sentence that people should read.
+        Called with each message for the user.
     progress
-        Called with what is being done and the fraction of all work that is done.
+        Called with the current activity and the completed fraction of all work.
     """
     started = time.perf_counter()
     studies = find(names)
@@ -97,21 +97,22 @@ def reproduce(
     store = Store(out / CHUNKS, say)
     with_audit = not names if audit is None else audit
     bar = _Bar(progress, {"play": 1 - DRAWING - AUDIT * with_audit, "audit": AUDIT * with_audit, "draw": DRAWING})
-    auditing = _Beside(lambda: paper_audit(runs, seed, progress=lambda done, of: bar.move("audit", done / of)))
+    auditing = _InBackground(lambda: paper_audit(runs, seed, progress=lambda done, of: bar.move("audit", done / of)))
 
     def moved(far: Progress) -> None:
-        bar.move("play", far.work_done / far.work, f"playing {far.done:,} of {far.chunks:,} chunks")
+        bar.move("play", far.work_done / far.work, f"simulating: {far.done:,} of {far.chunks:,} chunks")
         if with_audit:
-            auditing.start()  # now that what both need is compiled
+            auditing.start()  # only now that the code both need is compiled
 
     with workers(on) as spread:
         played = play_studies(studies, spread, runs, seed, store, moved)
-    judged = judge(played)
+    judged = judge_claims(played)
     bar.move("play", 1, "auditing the theory")
     audited = auditing.result() if with_audit else None
-    facts = Facts(_command(names, runs, seed), runs, seed, f"{on} ({os.cpu_count()} cores)", 0.0, _versions())
+    backend = f"{on} ({os.cpu_count()} cores)"
+    provenance = Provenance(_command(names, runs, seed), runs, seed, backend, 0.0, _versions())
     try:
-        files = _write(played, judged, audited, out, facts, started, bar)
+        files = _write(played, judged, audited, out, provenance, started, bar)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise FileError(f"The report cannot be written to {out}: {reason}.") from error
@@ -120,7 +121,7 @@ def reproduce(
 
 
 class _Bar:
-    """Adds up how far the parts of the work are, each weighed by the time it takes."""
+    """The progress of all parts of the work, each weighted by the time it takes."""
 
     def __init__(self, progress: Advance, parts: dict[str, float]) -> None:
         self._progress, self._parts = progress, parts
@@ -132,8 +133,8 @@ class _Bar:
         self._progress(self._what, sum(self._parts[each] * done for each, done in self._done.items()))
 
 
-class _Beside:
-    """Does some work on a thread of its own, beside the rest; Ctrl-C does not wait for it."""
+class _InBackground:
+    """Work on a daemon thread, so that Ctrl-C does not wait for it."""
 
     def __init__(self, work: Callable[[], list[Section]]) -> None:
         self.seconds = 0.0
@@ -158,30 +159,30 @@ class _Beside:
 
     def result(self) -> list[Section]:
         while not self._outcome.done():
-            wait([self._outcome], timeout=0.1)  # a wait without end would not hear Ctrl-C
+            wait([self._outcome], timeout=0.1)  # wait() without a timeout would block Ctrl-C
         return self._outcome.result()
 
 
 def _write(
     studies: Sequence[Played],
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedClaim],
     audit: Sequence[Section] | None,
     out: Path,
-    facts: Facts,
+    provenance: Provenance,
     started: float,
     bar: _Bar,
 ) -> list[Path]:
-    """Write figures, tables and, at last, the page; return the page first."""
-    drawn, files = [], []
+    """Write figures, data files and, last, the page. Return the page first."""
+    figures, files = [], []
     for place, played in enumerate(studies):
         bar.move("draw", place / len(studies), "drawing")
         pictures, wide, narrow = write_figures(played, out)
         beside = [*pictures, *write_tables(played, out)]
-        drawn.append(Drawn(wide, narrow, [file.name for file in beside]))
+        figures.append(StudyFigure(wide, narrow, [file.name for file in beside]))
         files += beside
     report = out / REPORT
-    facts = facts._replace(seconds=time.perf_counter() - started)
-    report.write_text(page(studies, drawn, judged, audit, facts), encoding="utf-8")
+    provenance = provenance._replace(seconds=time.perf_counter() - started)
+    report.write_text(page(studies, figures, judged, audit, provenance), encoding="utf-8")
     return [report, *files]
 
 
@@ -189,8 +190,10 @@ def _command(names: Sequence[str], runs: int, seed: int) -> str:
     return " ".join(["partage reproduce", *names, f"--runs {runs} --seed {seed}"])
 
 
-def _versions() -> dict[str, str]:
+def _versions() -> str:
     from partage import __version__
 
-    packages = ("numpy", "numba", "scipy", "joblib", "polars", "matplotlib")
-    return {"partage": __version__, "Python": platform.python_version()} | {name: version(name) for name in packages}
+    packages = ("numpy", "numba", "joblib", "polars", "matplotlib")
+    versions = {"partage": __version__, "Python": platform.python_version()}
+    versions |= {name: version(name) for name in packages}
+    return ", ".join(f"{name} {number}" for name, number in versions.items())

@@ -1,8 +1,9 @@
-"""The house style of every figure: few colours that colour-blind eyes can tell apart, little ink, plain numbers."""
+"""The style of all figures and the report: colours safe for colour-blind readers, sparse axes, plain numbers."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-# Okabe and Ito's colours on white; on black, the same hues lighter.
+# Okabe and Ito's palette for a white background; for a dark one, lighter shades of the same hues.
 LIGHT = {
     "blue": "#0072b2",
     "orange": "#d55e00",
@@ -19,6 +20,9 @@ LIGHT = {
     "ink": "#222222",
     "grey": "#6b6b6b",
     "faint": "#e2e2e2",
+    "good": "#00664a",
+    "bad": "#a83c00",
+    "paper": "#ffffff",
 }
 DARK = {
     "blue": "#5ab4f0",
@@ -28,6 +32,9 @@ DARK = {
     "ink": "#ececec",
     "grey": "#a8a8a8",
     "faint": "#3d3d3d",
+    "good": "#3fcf9f",
+    "bad": "#ff8c42",
+    "paper": "#161616",
 }
 
 _SETTINGS: dict[Any, Any] = {
@@ -54,25 +61,25 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 2.0,
     "lines.markersize": 4.5,
     "lines.solid_capstyle": "round",
-    "svg.fonttype": "path",  # the same everywhere, whatever fonts there are
+    "svg.fonttype": "path",  # looks the same whatever fonts are installed
 }
 
 
 @contextmanager
 def house_style(salt: str) -> Iterator[None]:
-    """Draw in the house style; equal figures become equal files."""
+    """Draw in this style. Drawing the same figure twice gives identical files."""
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": salt}):
         yield
 
 
 def plain(value: float, _: object = None) -> str:
-    """Write a tick: 1,000 rather than 10³."""
+    """Format a tick label: 1,000 rather than 10³."""
     text = f"{value:,.0f}" if abs(value) >= 1 or value == 0 else f"{value:g}"
     return text.replace("-", "−")
 
 
 def set_scales(axes: Axes, log_x: bool, log_y: bool, linear_to: float | None = None) -> None:
-    """Set scales; with `linear_to`, the vertical one is linear up to there and logarithmic beyond, on both sides."""
+    """Set the scales. With `linear_to`, the vertical one is linear between -linear_to and linear_to."""
     axes.set_xscale("log" if log_x else "linear")
     if linear_to is None:
         axes.set_yscale("log" if log_y else "linear")
@@ -81,7 +88,7 @@ def set_scales(axes: Axes, log_x: bool, log_y: bool, linear_to: float | None = N
 
 
 def set_ticks(axes: Axes) -> None:
-    """Set ticks that say plain numbers; on a logarithmic axis of less than two decades, also at 2 and 5."""
+    """Label ticks with plain numbers. A logarithmic axis of less than two decades also has ticks at 2 and 5."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
@@ -91,8 +98,8 @@ def set_ticks(axes: Axes) -> None:
         axis.set_major_formatter(FuncFormatter(plain))
 
 
-def inline_svg(svg: str, name: str, says: str) -> str:
-    """Make an SVG part of a page: its colours are the page's, its names clash with no other's, nothing is linked."""
+def inline_svg(svg: str, name: str, label: str) -> str:
+    """Prepare an SVG for a page: replace its colours by those of the page, prefix its ids and drop links."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg)
@@ -103,12 +110,11 @@ def inline_svg(svg: str, name: str, says: str) -> str:
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     for colour, code in LIGHT.items():
         svg = svg.replace(code, f"var(--{colour})")
-    svg = svg.replace("#ffffff", "var(--paper)")
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{says}" ', 1).strip()
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1).strip()
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure on a clear ground."""
+    """Return an empty figure with a transparent background."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.06)
     return figure

@@ -1,4 +1,4 @@
-"""The claims in a terminal."""
+"""Claims, progress and the list of studies in a terminal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from partage.report.claims import Judged, summary
+from partage.report.claims import JudgedClaim, by_study, summary
 from partage.report.format import measured
 from partage.studies import FAILS, HOLDS, STUDIES
 from partage.studies.catalogue import BEYOND
@@ -17,27 +17,24 @@ from partage.studies.catalogue import BEYOND
 COLOURS = {HOLDS: "green", FAILS: "bold red"}
 
 
-def show_claims(judged: Sequence[Judged], console: Console) -> None:
-    """Print the table of claims."""
+def show_claims(judged: Sequence[JudgedClaim], console: Console) -> None:
+    """Print the claims with their verdicts."""
     if judged:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         table.add_column("claim")
         table.add_column("measured", no_wrap=True)
         table.add_column("holds if", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
-        last = None
-        for each in judged:
-            if last != each.study:
-                if last is not None:
-                    table.add_section()
-                table.add_row(Text(each.study, style="bold"))
-            table.add_row(
-                Text(each.claim.says),
-                measured(each.measured, each.claim.percent),
-                each.claim.rule,
-                Text(each.verdict, style=COLOURS.get(each.verdict, "yellow")),
-            )
-            last = each.study
+        for study, claims in by_study(judged):
+            table.add_section()
+            table.add_row(Text(study, style="bold"))
+            for each in claims:
+                table.add_row(
+                    Text(each.claim.says),
+                    measured(each.measured, each.claim.percent),
+                    each.claim.rule,
+                    Text(each.verdict, style=COLOURS.get(each.verdict, "yellow")),
+                )
         console.print(table)
     console.print(Text(summary(judged), style="bold"))
     for each in judged:
@@ -48,7 +45,7 @@ def show_claims(judged: Sequence[Judged], console: Console) -> None:
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Callable[[str, float], None]]:
-    """Show a bar with the time left, on a terminal only."""
+    """Show a progress bar with the remaining time if the console is a terminal."""
     if not console.is_terminal:
         yield lambda what, fraction: None
         return
@@ -59,7 +56,7 @@ def progress_bar(console: Console) -> Iterator[Callable[[str, float], None]]:
 
 
 def show_studies(console: Console) -> None:
-    """Print the studies that there are."""
+    """Print the available studies."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("study", no_wrap=True)
     table.add_column("question", ratio=1)
@@ -70,5 +67,5 @@ def show_studies(console: Console) -> None:
         table.add_row(study.name, study.question, f"{ends} {study.axis}", str(len(study.claims)))
     console.print(table)
     names = ", ".join(BEYOND)
-    console.print(f"Only played when named: {names} (with all that begins so).")
-    console.print("Play them with: partage reproduce [STUDY ...]; a study of your own is a file: docs/studies.md.")
+    console.print(f"Run only when named: {names} (includes every study with this prefix).")
+    console.print("Run studies with: partage reproduce [STUDY ...]. To write your own, see docs/studies.md.")

@@ -87,6 +87,8 @@ class BuiltIn:
         Whether `decide` reads the agent's own record.
     kernel
         The module of `partage.engine` that plays it.
+    by_intervals
+        Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
     """
 
     name: ClassVar[str]
@@ -95,6 +97,7 @@ class BuiltIn:
     live: ClassVar[bool] = False
     private: ClassVar[bool] = False
     kernel: ClassVar[str]
+    by_intervals: ClassVar[bool] = False
 
     @property
     def settlements(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Structured logs: a line of JSON each, with neither rewards nor tokens."""
+"""Structured logs: one line of JSON per record, without rewards or tokens."""
 
 import json
 import logging
@@ -9,10 +9,10 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "co
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: when, how grave, from where, what, and the fields that were given."""
+    """One JSON object per line: time, level, logger, message, and the extra fields of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line. Of an exception its name and places are told, not its message or values."""
+        """Return the record as a line. Of an exception it has the type, never the message: that may hold values."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -26,7 +26,7 @@ class JsonLines(logging.Formatter):
 
 
 def logging_config(level: str) -> dict[str, Any]:
-    """Return the configuration of all loggers of the server: JSON lines on standard error."""
+    """Return the logging configuration of the server: JSON lines on standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -1,6 +1,5 @@
 """Counters and latencies, in Prometheus's text format."""
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
@@ -9,13 +8,14 @@ if TYPE_CHECKING:
     from partage.service.runtime.controller import Controller
 
 
-TOGETHER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes count together; `serve` sets it for its workers
-
-
 class Metrics:
-    """What this process has served, and its fellow workers too."""
+    """What this process has served; `together`, what all worker processes have served.
 
-    def __init__(self) -> None:
+    Worker processes share their counts through the folder that prometheus_client reads from the environment.
+    """
+
+    def __init__(self, together: bool = False) -> None:
+        self.together = together
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "partage_requests", "Requests by path and status", ["path", "status"], registry=self.registry
@@ -28,31 +28,31 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
         )
         self.collaborations = self._gauge("partage_collaborations", "Collaborations in memory", "livemax")
-        self.watchers = self._gauge("partage_watchers", "Streams of events that are open", "livesum")
+        self.watchers = self._gauge("partage_watchers", "Open event streams", "livesum")
         self.broadcasts = self._gauge("partage_broadcasts", "Broadcasts of the collaborations in memory", "livemax")
-        self._known: dict[tuple[str, int], Any] = {}
+        self._labelled: dict[tuple[str, int], Any] = {}
 
-    def _gauge(self, name: str, what: str, together: Any) -> Gauge:
-        return Gauge(name, what, registry=self.registry, multiprocess_mode=together)
+    def _gauge(self, name: str, what: str, mode: Any) -> Gauge:
+        return Gauge(name, what, registry=self.registry, multiprocess_mode=mode)
 
     def count(self, scope: Any, status: int, seconds: float) -> None:
-        """Count a request. Its path is the template, so that neither ids nor what was mistyped becomes a label."""
+        """Count a request. The label is the path's template, so that neither ids nor typos become labels."""
         path = scope.get("path_template") or "unknown"
-        found = self._known.get((path, status))
+        found = self._labelled.get((path, status))
         if found is None:
             found = self.requests.labels(path, str(status)), self.seconds.labels(path)
-            self._known[(path, status)] = found
+            self._labelled[(path, status)] = found
         found[0].inc()
-        if not path.endswith("/events"):  # a stream lasts as long as its reader likes
+        if not path.endswith("/events"):  # a stream lasts as long as its reader stays
             found[1].observe(seconds)
 
     def text(self, controller: "Controller") -> bytes:
-        """Return all of it as text."""
-        books = controller.books.values()
+        """Return all metrics as text."""
+        books = controller.library.books.values()
         self.collaborations.set(len(books))
         self.watchers.set(sum(len(book.watchers) for book in books))
         self.broadcasts.set(sum(book.state.version for book in books))
-        if TOGETHER not in os.environ:
+        if not self.together:
             return generate_latest(self.registry)
         everyone = CollectorRegistry()
         multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]

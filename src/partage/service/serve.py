@@ -17,59 +17,61 @@ from typing import Any
 
 import numpy as np
 import uvicorn
-from litestar import Litestar
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from partage import environment
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
-from partage.ledger.state import live_rule, tie_order
+from partage.ledger.config import DEFAULTS, live_rule
+from partage.ledger.state import tie_order
 from partage.service.http.app import create_app
 from partage.service.log import logging_config
-from partage.service.metrics import TOGETHER
+from partage.service.metrics import Metrics
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.sessions import set_operator_token
+from partage.service.runtime.system import System
 from partage.service.store import open_store
 from partage.settle import settlement_for
 from partage.settle.money import settle
 
-DATABASE = "PARTAGE_DATABASE"
-LOG_LEVEL = "PARTAGE_LOG_LEVEL"
 LEVELS = ("debug", "info", "warning", "error", "critical")
 MOST_WORKERS = 64
-SHORT = 20  # characters below which an operator's own token draws a warning
-GRACE = 10  # seconds that open requests have when the server is told to stop
+SHORT = 20  # characters; a shorter operator's token draws a warning
+GRACE = 10  # seconds that open requests have when the server stops
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own variable, set for worker processes
 
 
 def serve(
     database: str, host: str = "127.0.0.1", port: int = 8000, workers: int = 1, log_level: str = "info"
 ) -> None:
-    """Serve until told to stop, by Ctrl-C or SIGTERM. On first start the operator's token is printed, this once."""
+    """Serve until Ctrl-C or SIGTERM. The first start prints the operator's token; later ones do not."""
     if log_level.lower() not in LEVELS:
         raise InputError(f"The log level must be one of {', '.join(LEVELS)}.")
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The number of workers must be between 1 and {MOST_WORKERS}.")
-    store = open_store(database)  # says in a sentence what is wrong, before anything starts
+    store = open_store(database)  # fails with a sentence before anything starts
     try:
         if workers > 1 and not store.several:
             raise InputError(
-                f"SQLite serves one process, and {workers} workers were asked for; "
+                f"SQLite serves one process, not {workers} workers; "
                 "use --workers 1, or PostgreSQL: --database postgresql://…"
             )
-        bound = _bound(host, port)  # before the token is made: it is shown only once
-        token = Controller.open_to_operator(store)[1]
+        bound = _bound(host, port)  # before a token is made, which is shown only once
+        given = environment.operator_token()
+        token = set_operator_token(store, System(), given)[1]
     finally:
         store.close()
-    if 0 < len(os.environ.get("PARTAGE_OPERATOR_TOKEN", "")) < SHORT:
+    if 0 < len(given) < SHORT:
         sys.stderr.write(
             f"The operator's token has fewer than {SHORT} characters and can be guessed; "
-            "before others can reach this server, set PARTAGE_OPERATOR_TOKEN to a long random one.\n"
+            f"set {environment.OPERATOR_TOKEN} to a long random one before others can reach this server.\n"
         )
     if token is not None:
         sys.stdout.write(f"The operator's token, shown this once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
     sys.stdout.flush()
-    os.environ[DATABASE] = database
-    os.environ[LOG_LEVEL] = log_level
+    environment.pass_on(DATABASE=database, LOG_LEVEL=log_level)
     config = uvicorn.Config(
         "partage.service.serve:application",
         factory=True,
@@ -85,10 +87,10 @@ def serve(
     with bound:
         if workers > 1:
             with tempfile.TemporaryDirectory(prefix="partage-metrics-") as folder:
-                os.environ[TOGETHER] = folder
-                together = Multiprocess(config, sockets=[bound])
-                together.run()
-            started = all(process.exitcode != STARTUP_FAILURE for process in together.processes)
+                os.environ[METRICS_FOLDER] = folder
+                processes = Multiprocess(config, sockets=[bound])
+                processes.run()
+            started = all(process.exitcode != STARTUP_FAILURE for process in processes.processes)
         else:
             started = _run(uvicorn.Server(config), bound)
     if not started:
@@ -96,11 +98,11 @@ def serve(
 
 
 def _run(server: uvicorn.Server, bound: socket.socket) -> bool:
-    """Serve in this process; returns whether it started. Being told to stop is no error, by whichever signal."""
+    """Serve in this process; return whether it started. Being stopped by a signal is not an error."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         server.run(sockets=[bound])
-    except KeyboardInterrupt:  # uvicorn has stopped by now, and passes the signal on
+    except KeyboardInterrupt:  # uvicorn has stopped by now and passes the signal on
         return True
     except SystemExit:
         return False
@@ -108,25 +110,25 @@ def _run(server: uvicorn.Server, bound: socket.socket) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket at this address; port 0 is any that is free."""
+    """Return a socket bound to this address; port 0 is any free one."""
     if not 0 <= port <= 65535:
-        raise InputError("The port must be between 0, which is any free one, and 65535.")
+        raise InputError("The port must be between 0 (any free one) and 65535.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
         raise InputError(
-            f"The host {host} is not known here; 127.0.0.1 is this machine alone, 0.0.0.0 all."
+            f"The host {host} is unknown; use 127.0.0.1 for this machine only, 0.0.0.0 for every address."
         ) from None
     bound = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just left is free
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # reuse a port that was just closed
         bound.bind(address)
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
             raise InputError(
-                f"The port {port} of {host} is taken; use another, or --port 0 for any that is free."
+                f"The port {port} of {host} is in use; choose another, or --port 0 for any free one."
             ) from None
         raise InputError(f"The port {port} of {host} cannot be used: {error.strerror}.") from None
     bound.set_inheritable(True)
@@ -134,37 +136,31 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, bound: socket.socket) -> str:
-    """Return the address for people: one that a browser on this machine can open."""
+    """Return an address that a browser on this machine can open."""
     found, port = bound.getsockname()[:2]
     if ip_address(found).is_unspecified:
         return f"http://127.0.0.1:{port}, and at every other address of this machine"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def application() -> Litestar:
-    """Return the application of one process, from the environment that `serve` has set."""
-    logging.config.dictConfig(logging_config(os.environ.get(LOG_LEVEL, "info")))
+def application() -> Any:
+    """Return the application of one process, as configured by the environment that `serve` sets."""
+    logging.config.dictConfig(logging_config(environment.log_level()))
     threading.Thread(target=_warm, daemon=True).start()
-    controller = Controller(open_store(os.environ[DATABASE]))
-    app = create_app(controller)
-    app.on_startup.append(lambda: _end_streams_at_once(controller))
-    return app
+    controller = Controller(open_store(environment.database()), environment.operator_token())
+    metrics = Metrics(together=METRICS_FOLDER in os.environ)
+    return create_app(controller, metrics, on_startup=lambda: _end_streams_at_once(controller))
 
 
 def _end_streams_at_once(controller: Controller) -> None:
-    """End the streams of events when the process is told to stop: uvicorn would wait for them, and they for it."""
+    """End event streams as soon as a signal arrives: uvicorn waits for them before it stops anything else."""
     loop = asyncio.get_running_loop()
 
-    def end() -> None:
-        controller.stopping.set()
-        for book in controller.books.values():
-            book.wake()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        stop: Any = signal.getsignal(number)  # uvicorn's own, which it takes away again
+        stop: Any = signal.getsignal(number)  # uvicorn's own, which it removes again
 
         def heard(number: int, frame: FrameType | None, stop: Any = stop) -> None:
-            loop.call_soon_threadsafe(end)
+            loop.call_soon_threadsafe(controller.end_streams)
             stop(number, frame)
 
         if callable(stop) and threading.current_thread() is threading.main_thread():
@@ -172,16 +168,16 @@ def _end_streams_at_once(controller: Controller) -> None:
 
 
 def _warm() -> None:
-    """Load the compiled code of rules and settlements (on a new machine: compile it), so that no request waits."""
+    """Load the compiled code of settlements (on a new machine: compile it), so that no request waits for it."""
     board = Board(100, tie_order("0" * 32, 2), [True, True])
     board.record = Record([60, 40], [50.0, 10.0])
-    rule = live_rule("balanced-glr", None)
+    rule = live_rule(DEFAULTS["rule"], None)
     rule.revise(board)
     rule.open_arms(board)
     for settlement in ("equal-share", "equal-share-expected"):
         board.active = [True, False]
         settle(settlement_for(settlement, rule), board, np.full((2, 2), 30))
-    # What is loaded now stays: without it the collector has next to nothing to look through, where it would stop
-    # the server for a tenth of a second every second or so.
+    # Freeze start-up objects so that the garbage collector skips them; otherwise it stops the server for a tenth of
+    # a second every second or so.
     gc.collect()
     gc.freeze()

@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def status(bearer: str, kind: str) -> int:
-    """What a bearer gets for a kind of call that she may not make."""
+    """Return the status of a call that this bearer may not make."""
     if bearer in ("none", "garbage"):
         return 401
     if kind == JOINING:
@@ -92,12 +92,12 @@ def test_every_call_with_every_bearer(server: Server) -> None:
             assert refused.status_code == (403 if bearer.startswith("agent") else 401)
             sentence_of(refused)
             told.append(refused.text)
-    # Nothing of all that left a trace, and no answer repeats a secret.
+    # None of this left a trace, and no answer repeats a secret.
     assert len(host.ledger()) == length
     assert (host.board(), elsewhere.board()) == boards
     for token in filter(None, bearers.values()):
         assert not any(token in text for text in told)
-    # The others may, the close at last.
+    # The calls that are allowed work; the close comes last.
     for kind, method, path, body in CALLS:
         for bearer, token in bearers.items():
             if kind in ALLOWED.get(bearer, ()) and path not in ("/events", "/commits", "/invites/i123"):
@@ -116,13 +116,13 @@ def test_other_headers(server: Server, header: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"shares": 1}'])
-def test_who_shows_nothing_is_told_so_before_her_body_is_read(server: Server, body: bytes) -> None:
+def test_a_missing_token_is_refused_before_the_body_is_read(server: Server, body: bytes) -> None:
     nobody = Speaker(server.url, None, Host(server.url).collaboration)
     for method, path in [(method, path) for _, method, path, sent in CALLS if sent is not None]:
         answer = nobody.call(method, path, content=body)
         assert answer.status_code == 401, (method, path)
         assert answer.headers["www-authenticate"] == "Bearer"
-        sentence_of(answer)
+        assert sentence_of(answer)["code"] == "no_token"
 
 
 def test_a_token_in_the_address_opens_nothing(server: Server) -> None:

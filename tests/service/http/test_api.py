@@ -12,6 +12,7 @@ import pytest
 from tests.support.api import PATIENCE, TOKEN, Host, Member, Speaker, connected, serving
 
 from partage.ledger.verify import verify
+from partage.rules import live_rules
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -53,9 +54,9 @@ def test_defaults(url: str) -> None:
         "name": "A dozen shops",
         "arms": ["x", "y", "z"],
         "horizon": 1_000_000,
-        "rule": "balanced-etc",
-        "balance": 1.0,
-        "settlement": "paper",
+        "rule": "balanced-glr",
+        "balance": None,
+        "settlement": "equal-share-expected",
         "fee": 0.0,
         "value": 1.0,
         "claim_seconds": 60.0,
@@ -74,15 +75,14 @@ def test_defaults(url: str) -> None:
 @pytest.mark.parametrize(
     ("config", "settlement"),
     [
-        ({"rule": "balanced-etc", "balance": 3}, "paper"),
-        ({"rule": "balanced-etc", "balance": "inf"}, "none"),
-        ({"rule": "balanced-glr"}, "none"),
-        ({"rule": "kl-etc"}, "none"),
-        ({"rule": "unbalanced-etc"}, "none"),
+        *(({"rule": rule}, "equal-share-expected") for rule in live_rules()),
+        ({"rule": "balanced-etc", "balance": "inf"}, "equal-share-expected"),
+        ({"rule": "balanced-etc", "balance": 3, "settlement": "paper"}, "paper"),
         ({"settlement": "equal-share", "fee": 0.1}, "equal-share"),
+        ({"settlement": "none"}, "none"),
     ],
 )
-def test_the_papers_settlement_where_it_is_defined(url: str, config: dict[str, Any], settlement: str) -> None:
+def test_settlements(url: str, config: dict[str, Any], settlement: str) -> None:
     assert Host(url, **config).ok("GET")["settlement"] == settlement
 
 
@@ -165,11 +165,11 @@ def test_asking_again(url: str) -> None:
     host = Host(url)
     ann, bob = host.join("a", "b"), host.join()
     claim = ann.ask(request="r1")
-    assert claim == ann.ask(request="r1") == ann.ask() == ann.ask(request="r2")  # her open claim
+    assert claim == ann.ask(request="r1") == ann.ask() == ann.ask(request="r2")  # the open claim
     assert (claim["share"], claim["version"]) == (True, 0)
     ann.tell(claim["pull"], 0.5)
     assert ann.ask(request="r1") == claim
-    commit = bob.ask(request="r1")  # another agent's requests are her own
+    commit = bob.ask(request="r1")  # request ids belong to one agent
     assert commit == bob.ask(request="r1")
     assert commit["share"] is False
     assert bob.ask(request="r2")["pull"] != commit["pull"]
@@ -263,7 +263,7 @@ def wait_for(found: Any) -> None:
 def test_no_public_arm(url: str) -> None:
     host = Host(url)
     ann = host.join()
-    assert "public" in ann.refused(409, "POST", "/ask", {})["error"]
+    ann.refused(409, "POST", "/ask", {}, code="no_public_arm")
     bob = host.join("a")
     assert ann.ask()["arm"] == "a"
     bob.ok("PATCH", "/agents/me", {"shares": []})
@@ -324,16 +324,16 @@ def test_reporting_commit_pulls(url: str) -> None:
     bob.ok("POST", "/commits", {"request": "r2", "runs": [run("a", version, 2), run("a", version, 1)]})
     assert [(row["explore"], row["commit"]) for row in host.ok("GET", "/agents")] == [(version, 0), (0, 10), (0, 0)]
     assert len(host.events("commit")) == 2
-    # What the board cannot have told her:
+    # What the board cannot have told the agent:
     for runs, field in (
         ([run("b", version)], "runs[0].arm"),
         ([run("a", version + 1)], "runs[0].version"),
         ([run("a", version), run("a", version - 1)], "runs[1].version"),
-        ([run("a", version - 1)], "runs[0].version"),  # below what she reported before
+        ([run("a", version - 1)], "runs[0].version"),  # below an earlier report
         ([run("a", version, 91)], "runs"),
     ):
         assert bob.refused(409, "POST", "/commits", {"request": "bad", "runs": runs})["field"] == field
-    # Whether an arm she shares was open: at version 1 one was, whichever led.
+    # Whether an arm that the agent shares was open: at version 1 one was, whichever led.
     for arm in "ab":
         assert "runs[0]" in ann.refused(409, "POST", "/commits", {"request": "bad", "runs": [run(arm, 1)]})["field"]
     assert len(host.events("commit")) == 2
@@ -347,7 +347,8 @@ def test_commit_pulls_on_a_board_long_gone(url: str) -> None:
     ann.work()
     time.sleep(0.1)
     ann.work()
-    refusal = bob.refused(409, "POST", "/commits", {"request": "r2", "runs": [run(first["arm"], 1)]})
+    body = {"request": "r2", "runs": [run(first["arm"], 1)]}
+    refusal = bob.refused(409, "POST", "/commits", body, code="version_expired")
     assert refusal["field"] == "runs[0].version"
     assert "0.05 seconds" in refusal["error"]
 
@@ -356,7 +357,7 @@ def test_commit_pulls_on_a_board_long_gone(url: str) -> None:
 
 
 def test_closing(url: str) -> None:
-    host, (ann, bob, eve) = finished(url, value=1234.5)
+    host, (ann, bob, eve) = finished(url, value=1234.5, rule="balanced-etc", settlement="paper")
     for member in (ann, bob, eve):
         assert member.ask()["share"] is False
     late = Host(url, claim_seconds=0.05)
@@ -393,7 +394,7 @@ def test_closing(url: str) -> None:
     assert len(host.ledger()) == length
 
 
-def test_an_agent_sees_her_own_row_and_the_totals(url: str) -> None:
+def test_an_agent_sees_its_own_row_and_the_totals(url: str) -> None:
     host, members = finished(url, settlement="equal-share", fee=0.1)
     for member in members:
         member.ask()
@@ -474,15 +475,15 @@ def stream(speaker: Speaker) -> Iterator[Iterator[dict[str, Any]]]:
 def test_events(url: str) -> None:
     host = Host(url)
     ann = host.join("a", "b")
-    with stream(host) as boards, stream(ann) as hers:
-        assert next(boards) == next(hers) == host.board()
+    with stream(host) as boards, stream(ann) as anns:
+        assert next(boards) == next(anns) == host.board()
         for _ in range(5):
             ann.work()
         board = host.board()
-        for seen in (boards, hers):
+        for seen in (boards, anns):
             assert next(view for view in seen if view["version"] == 5) == board
         host.ok("POST", "/close")
-        for seen in (boards, hers):
+        for seen in (boards, anns):
             assert next(view for view in seen if view["closed"]) == host.board()
 
 

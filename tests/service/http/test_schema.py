@@ -1,6 +1,8 @@
 """What /schema says of each call is what the server answers."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,6 +10,10 @@ import pytest
 from tests.support.api import TOKEN, Host, Speaker, connected, serving
 
 from partage.ledger import messages as wire
+from partage.ledger.fields import LARGEST_BODY
+from partage.ledger.refusals import CODES
+from partage.rules import live_rules
+from partage.settle import SETTLEMENTS
 
 ONE = "/v1/collaborations/{id}"
 READING = {401, 403, 404, 503}
@@ -74,6 +80,8 @@ def fits(value: Any, kind: dict[str, Any], schema: dict[str, Any]) -> bool:
     kind = resolved(kind, schema)
     if "oneOf" in kind:
         return any(fits(value, one, schema) for one in kind["oneOf"])
+    if not kind:  # anything
+        return True
     if not isinstance(value, TYPES[kind["type"]]) or (isinstance(value, bool) and kind["type"] != "boolean"):
         return False
     if isinstance(value, list):
@@ -115,7 +123,21 @@ def test_all_errors_look_alike(schema: dict[str, Any]) -> None:
                         "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}
                     }
     error = schema["components"]["schemas"]["Error"]
-    assert (set(error["properties"]), error["required"]) == ({"error", "field"}, ["error"])
+    assert (set(error["properties"]), error["required"]) == ({"error", "code", "field"}, ["code", "error"])
+
+
+def test_codes_are_the_same_in_the_schema_the_page_and_the_code(schema: dict[str, Any]) -> None:
+    assert schema["components"]["schemas"]["Error"]["properties"]["code"]["enum"] == list(CODES)
+    page = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
+    table = dict(re.findall(r"^\| `(\w+)` \| \d{3} \| (.+) \|$", page, re.MULTILINE))
+    assert table == CODES
+
+
+def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
+    fields = schema["components"]["schemas"]["NewCollaboration"]["properties"]
+    assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "balanced-glr")
+    assert fields["settlement"]["default"] == "equal-share-expected"
+    assert fields["settlement"]["oneOf"][0]["enum"] == list(SETTLEMENTS)
 
 
 def test_who_may_call(schema: dict[str, Any]) -> None:
@@ -191,7 +213,7 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(ann, "POST", "/tell", {"pull": 10**9, "reward": 0.5})
     see(ann, "POST", "/tell", {"pull": pull["pull"], "reward": 0.5})
     see(ann, "POST", "/tell", {"pull": pull["pull"], "reward": 0.6})
-    see(ann, "POST", "/tell", content=b" " * (wire.LARGEST_BODY + 1))
+    see(ann, "POST", "/tell", content=b" " * (LARGEST_BODY + 1))
     see(ann, "PATCH", "/agents/me", {"shares": []})
     see(ann, "POST", "/ask", {"explore_only": True})
     board = see(ann, "GET", "/board")

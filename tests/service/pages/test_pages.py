@@ -1,17 +1,23 @@
 """The pages in a browser, with a real server behind them."""
 
 import csv
+import html
 import io
 import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 from tests.support.server import Server
+
+from partage.rules import live_rules
+from partage.service import pages
+from partage.settle import SETTLEMENTS
 
 TOKEN = "operator-" + 40 * "x"
 EVIL = "<img src=x onerror=alert(1)> 🥖"
@@ -68,7 +74,7 @@ def other_page(chromium: Browser, page_errors: list[str]) -> Callable[..., Page]
 
 @pytest.fixture(autouse=True)
 def no_dialogs(request: pytest.FixtureRequest) -> None:
-    """Count a dialog as an error: nothing of ours opens one, so that it would be somebody's script."""
+    """Count a dialog as an error: nothing of ours opens one, so it would come from injected script."""
     if "page" in request.fixturenames:
         errors = request.getfixturevalue("page_errors")
         page: Page = request.getfixturevalue("page")
@@ -131,7 +137,7 @@ class Played:
             arms = self.api.get(f"{self.path}/board").json()["arms"]
             if sum(arm["active"] for arm in arms) == 1:
                 return
-        raise AssertionError("no arm went out")
+        raise AssertionError("no arm was eliminated")
 
 
 def log_in(page: Page, server: Server, token: str = TOKEN) -> None:
@@ -172,7 +178,7 @@ def test_from_logging_in_to_the_settlement(
     page.get_by_label("Settlement").select_option("equal-share-expected")
     page.get_by_label("Invites").fill("2")
     page.get_by_role("button", name="Create").click()
-    expect(page.get_by_text("They are shown this once")).to_be_visible()
+    expect(page.get_by_text("They are shown only once")).to_be_visible()
     link = page.locator("#link-1").input_value()
     assert re.fullmatch(re.escape(server.url) + r"/join#c[0-9a-f]+\.pt_in_\S+", link)
     expect(page.locator("#list").get_by_role("link", name="Flour")).to_be_visible()
@@ -192,7 +198,7 @@ def test_from_logging_in_to_the_settlement(
     expect(member.get_by_label("Mill A")).not_to_be_checked()
     member.get_by_label("Mill A").check()
     member.get_by_role("button", name="Join").click()
-    expect(member.get_by_text("It is shown this once")).to_be_visible()
+    expect(member.get_by_text("It is shown only once")).to_be_visible()
     token = member.get_by_label("Your token").input_value()
     assert token.startswith("pt_ag_")
     assert "Agent(" in member.locator("#snippet").inner_text()
@@ -203,12 +209,12 @@ def test_from_logging_in_to_the_settlement(
     expect(member.get_by_role("heading", level=1)).to_have_text("Boulangerie Morel")
     expect(member.locator(LIVE)).to_be_visible()
 
-    # The operator sees her come, without a reload; her invite is used up.
+    # The operator sees the member come, without a reload, and the invite is used.
     expect(page.locator("#agents").get_by_text("Boulangerie Morel")).to_be_visible()
     expect(page.locator("#feed")).to_contain_text("Boulangerie Morel joined and shares Mill A")
     expect(page.get_by_text("1 invite can still be used")).to_be_visible()
 
-    # She turns on the other arm, and the operator sees that too.
+    # The member turns on the other arm, and the operator sees that, too.
     member.get_by_role("switch", name="Mill B").check()
     expect(arm(page, "Mill B").get_by_text("open")).to_be_visible()
     expect(page.locator("#feed")).to_contain_text("Boulangerie Morel now shares Mill A and Mill B")
@@ -222,7 +228,7 @@ def test_from_logging_in_to_the_settlement(
         played.pull(token, {})
     for looked in (page, member):
         expect(arm(looked, "Mill A").get_by_text("leader")).to_be_visible()
-        expect(arm(looked, "Mill B").get_by_text("out", exact=True)).to_be_visible()
+        expect(arm(looked, "Mill B").get_by_text("eliminated", exact=True)).to_be_visible()
         expect(arm(looked, "Mill A").locator(".value")).to_have_text("0.900")
         expect(looked.locator("#feed")).to_contain_text("Boulangerie Morel broadcast Mill A: 0.9")
     board = api.get(f"{played.path}/board").json()
@@ -241,7 +247,7 @@ def test_from_logging_in_to_the_settlement(
     dialog.get_by_role("button", name="Close and settle").click()
     expect(page.get_by_role("heading", name="Settlement")).to_be_visible()
     expect(page.locator("#connection")).to_have_text("closed")
-    expect(page.get_by_text("Closed: nobody can join any more.")).to_be_visible()
+    expect(page.get_by_text("Closed. Nobody can join any more.")).to_be_visible()
     expect(member.locator("#connection")).to_have_text("closed")
     expect(member.get_by_role("switch", name="Mill A")).to_be_disabled()
 
@@ -269,7 +275,7 @@ def test_a_wrong_token_gets_a_sentence(server: Server, page: Page, page_errors: 
     page.goto(server.url)
     page.get_by_label("Your token").fill("wrong")
     page.get_by_label("Your token").press("Enter")
-    expect(page.get_by_text("This token is not known here.")).to_be_visible()
+    expect(page.get_by_text("This token is unknown.")).to_be_visible()
     assert "wrong" not in page.content()
     assert [error for error in page_errors if "401" not in error] == []
     page_errors.clear()  # the browser's own word on a 401
@@ -384,10 +390,10 @@ def test_a_form_from_elsewhere_is_refused(
 
 def test_logging_in_needs_the_form_of_this_browser(server: Server) -> None:
     with httpx.Client(base_url=server.url) as one, httpx.Client(base_url=server.url) as other:
-        mine, hers = login_of(one.get("/").text), login_of(other.get("/").text)
-        assert mine != hers
+        mine, theirs = login_of(one.get("/").text), login_of(other.get("/").text)
+        assert mine != theirs
         assert mine == login_of(one.get("/").text)  # a second tab leaves the first as good as it was
-        for given in ({}, {"login": ""}, {"login": hers}, {"login": "é"}):
+        for given in ({}, {"login": ""}, {"login": theirs}, {"login": "é"}):
             answer = one.post("/login", data={"token": TOKEN, **given})
             assert answer.status_code == 403
             assert "Log in here." in answer.text
@@ -447,7 +453,7 @@ def test_a_member_sees_no_rows_of_others(server: Server, page: Page, api: httpx.
     log_in(page, server, morel)
     expect(page.locator("#net")).to_contain_text("you would")
     text = streamed[0]
-    assert "Lucie joined" in text  # as in her ledger
+    assert "Lucie joined" in text  # as in the member's ledger
     assert "committed" not in text
     events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
     board, money = next(e for e in events if "board" in e), next(e for e in events if "rows" in e)
@@ -513,12 +519,22 @@ def test_an_error_stands_at_its_field(server: Server, page: Page, page_errors: l
     page_errors.clear()  # the browser's own word on a 422
 
 
-def test_fields_that_do_not_belong_to_a_rule_are_put_away(server: Server, page: Page, api: httpx.Client) -> None:
+def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
+    assert page.get_by_label("Rule").input_value() == "balanced-glr"
+    assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
+    paper = page.get_by_label("Settlement").locator("option[value=paper]")
+    expect(paper).to_be_disabled()
     page.get_by_text("Advanced").click()
-    expect(page.get_by_label("Balance")).to_be_visible()
+    expect(page.get_by_label("Balance")).not_to_be_visible()
+    expect(page.get_by_label("Fee")).to_be_visible()
+    page.get_by_label("Rule").select_option("balanced-etc")
+    expect(paper).to_be_enabled()
+    page.get_by_label("Settlement").select_option("paper")
+    expect(page.get_by_label("Fee")).not_to_be_visible()
     page.get_by_label("Balance").fill("2")
-    page.get_by_label("Rule").select_option("balanced-glr")
+    page.get_by_label("Rule").select_option("balanced-glr")  # the paper's settlement does not fit it
+    assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
     expect(page.get_by_label("Balance")).not_to_be_visible()
     page.get_by_label("Name").fill("By evidence")
     page.get_by_label("Arms").fill("a, b")
@@ -526,6 +542,18 @@ def test_fields_that_do_not_belong_to_a_rule_are_put_away(server: Server, page: 
     expect(page.locator("#created")).to_be_visible()
     made = api.get("/v1/collaborations").json()[-1]
     assert (made["name"], made["rule"], made["balance"]) == ("By evidence", "balanced-glr", None)
+    assert made["settlement"] == "equal-share-expected"
+
+
+def test_the_form_offers_every_live_rule(session: Callable[..., httpx.Client]) -> None:
+    text = html.unescape(session().get("/").text)
+    for name, rule in live_rules().items():
+        assert f'<option value="{name}" data-text="{rule.summary}"' in text
+    for name in SETTLEMENTS:
+        assert re.search(rf'<option value="{name}" data-text="[^"]+"', text)
+    scripts = Path(pages.__file__).parent
+    for file in [*scripts.rglob("*.html"), *scripts.glob("static/*.js"), *scripts.glob("*.py")]:
+        assert not [name for name in live_rules() if name in file.read_text()], file
 
 
 def test_a_form_sent_twice_creates_once(
@@ -546,7 +574,7 @@ def test_invites_are_made_and_revoked(
 ) -> None:
     played = Played(api, invites=0)
     watch(page, server, played)
-    expect(page.get_by_text("No invite is waiting to be used.")).to_be_visible()
+    expect(page.get_by_text("There are no unused invites.")).to_be_visible()
     page.get_by_label("Make").fill("2")
     page.get_by_role("button", name="new invites").click()
     expect(page.get_by_text("2 invites can still be used")).to_be_visible()
@@ -557,7 +585,7 @@ def test_invites_are_made_and_revoked(
     assert page.evaluate("navigator.clipboard.readText()") == links[1]
     page.get_by_role("button", name="Revoke").first.click()
     expect(page.get_by_text("1 invite can still be used")).to_be_visible()
-    expect(page.locator("#link-1")).to_be_visible()  # the links, shown this once, stay
+    expect(page.locator("#link-1")).to_be_visible()  # the links, shown only once, stay
     sentences = []
     for link in links:
         joining = other_page()
@@ -583,7 +611,7 @@ def test_a_used_invite_says_so_and_looking_does_not_use_it(server: Server, page:
     expect(page.get_by_role("heading", level=1)).to_have_text("Suppliers")
     played.join("M", "a")
     page.reload()
-    expect(page.locator("#join-sentence")).to_contain_text("This invite was used already.")
+    expect(page.locator("#join-sentence")).to_contain_text("This invite has already been used.")
 
 
 def test_a_join_whose_answer_was_lost_is_the_same_join(
@@ -604,10 +632,10 @@ def test_a_join_whose_answer_was_lost_is_the_same_join(
     page.reload()
     page.get_by_label("Your name").fill("M")
     page.get_by_role("button", name="Join").click()
-    expect(page.get_by_text("It is shown this once")).to_be_visible()
+    expect(page.get_by_text("It is shown only once")).to_be_visible()
     assert [agent["name"] for agent in api.get(f"{played.path}/agents").json()] == ["M"]
     page.goto(f"{server.url}/join#{played.id}.{played.invites[0]}")
-    expect(page.locator("#join-sentence")).to_contain_text("This invite was used already.")
+    expect(page.locator("#join-sentence")).to_contain_text("This invite has already been used.")
     assert all("ERR_FAILED" in error for error in page_errors)
     page_errors.clear()
 
@@ -725,6 +753,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 
 def no_sideways_scrolling(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    inside = "[...document.querySelectorAll('.scroll, .feed')].filter(box => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{inside}.length") == 0
 
 
 def test_a_phone_needs_no_scrolling_sideways(

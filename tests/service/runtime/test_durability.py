@@ -1,4 +1,4 @@
-"""What was acknowledged stays: over kill -9, over a database that fails, and over restarts from snapshots."""
+"""What was acknowledged stays: after kill -9, with a database that fails, and after restarts from snapshots."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,12 @@ from tests.support.faulty_store import Faulty, Remote, all_of
 
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
 from partage.ledger.refusals import Refused
-from partage.ledger.state import FORMAT
+from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.ledger.verify import verify
 from partage.service.http.app import create_app
-from partage.service.runtime import book as books
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.writer import ATTEMPTS, SNAPSHOT_EVERY
 from partage.service.store import StoreError
 
 KILLS = 2
@@ -33,7 +33,7 @@ KILLS = 2
 
 
 class Worker:
-    """An agent on a thread of her own, who works until the server is gone, and goes on when it is back."""
+    """An agent on a thread of its own: it works until the server is gone, and goes on when it is back."""
 
     def __init__(self, member: Member, seed: int) -> None:
         self.member = member
@@ -110,7 +110,7 @@ def test_a_killed_server(database_url: str) -> None:
 
 
 def check(operator: Speaker, workers: list[Worker]) -> None:
-    """All that was acknowledged is there, once, and is answered as it was."""
+    """Everything acknowledged is there, once, and repeated requests get the same answers."""
     answer = operator.call("GET", "/ledger")
     assert verify(answer.content.splitlines(keepends=True)).ok
     ledger = operator.ledger()
@@ -148,16 +148,16 @@ def check(operator: Speaker, workers: list[Worker]) -> None:
 Game = Callable[[Controller, Book, str], Awaitable[None]]
 
 
-def play(kind: type[Faulty], path: Path, game: Game) -> None:
-    """Play with a controller and an agent who shares both arms, and check the ledger at the end."""
+def play(kind: type[Faulty], path: Path, game: Game, snapshot_every: int = SNAPSHOT_EVERY) -> None:
+    """Play with a controller and an agent that shares both arms, and check the ledger at the end."""
 
     async def all_of_it() -> None:
-        controller = Controller(kind(path))
-        await controller.start()
+        controller = Controller(kind(path), snapshot_every=snapshot_every)
+        controller.start()
         new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=1000)
         id, codes = await controller.create("secret", new)
         agent, _ = await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
-        book = await controller.book(id)
+        book = await controller.library.book(id)
         await asyncio.wait_for(game(controller, book, agent), 60)
         await right(controller, book)
         await controller.stop()
@@ -167,7 +167,7 @@ def play(kind: type[Faulty], path: Path, game: Game) -> None:
 
 async def right(controller: Controller, book: Book) -> None:
     """The ledger verifies, and what is in memory is what is on disk."""
-    assert await controller.fresh(book.id) is book
+    assert await controller.library.fresh(book.id) is book
     fresh = Book.load(controller.store, book.id)
     assert fresh is not None
     assert all_of(book.state) == all_of(fresh.state)
@@ -196,11 +196,11 @@ def test_a_full_disk(kind: type[Faulty], unreadable: bool, tmp_path: Path) -> No
             with pytest.raises(StoreError):
                 await controller.tell(book, agent, pull, 0.5)
         if unreadable:  # the state cannot even be read back: nothing is answered from it until it is
-            for reading in (controller.fresh(book.id), controller.settlement(book.id)):
+            for reading in (controller.library.fresh(book.id), controller.settlements.view(book.id)):
                 with pytest.raises(StoreError):
                     await reading
         store.faults, store.unreadable = [], False
-        assert (await controller.fresh(book.id)).state.seq == seq
+        assert (await controller.library.fresh(book.id)).state.seq == seq
         told = await controller.tell(book, agent, pull, 0.5)
         assert told == await controller.tell(book, agent, pull, 0.5)
         assert (told.version, book.state.seq) == (1, seq + 1)
@@ -209,7 +209,7 @@ def test_a_full_disk(kind: type[Faulty], unreadable: bool, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])
-def test_a_commit_of_which_nobody_knows(kind: type[Faulty], tmp_path: Path) -> None:
+def test_a_commit_whose_outcome_is_unknown(kind: type[Faulty], tmp_path: Path) -> None:
     async def game(controller: Controller, book: Book, agent: str) -> None:
         store = controller.store
         assert isinstance(store, Faulty)
@@ -223,7 +223,7 @@ def test_a_commit_of_which_nobody_knows(kind: type[Faulty], tmp_path: Path) -> N
             await controller.tell(book, agent, pull, 0.6)
         assert refused.value.status == 409
         # A report of commit pulls, and an ask, the same way.
-        eve = await controller.invite("secret", book.id, NewInvites())
+        eve = await controller.invites.add("secret", book.id, NewInvites())
         agent, _ = await controller.join(book.id, eve[0], NewAgent(name="Eve", shares=[]))
         leader = book.state.config.arms[book.state.target() or 0]
         report = Commits(request="r1", runs=[CommitRun(version=1, arm=leader, pulls=5)])
@@ -245,12 +245,12 @@ def test_races_that_are_lost(kind: type[Faulty], tmp_path: Path) -> None:
     async def game(controller: Controller, book: Book, agent: str) -> None:
         store = controller.store
         assert isinstance(store, Faulty)
-        for lost in (1, books.ATTEMPTS - 1):
+        for lost in (1, ATTEMPTS - 1):
             pull = await pull_of(controller, book, agent)
             store.faults = ["lost"] * lost
             await controller.tell(book, agent, pull, 0.5)
         pull, seq = await pull_of(controller, book, agent), book.state.seq
-        store.faults = ["lost"] * books.ATTEMPTS
+        store.faults = ["lost"] * ATTEMPTS
         with pytest.raises(Refused) as refused:
             await controller.tell(book, agent, pull, 0.5)
         assert (refused.value.status, book.state.seq) == (503, seq)
@@ -267,7 +267,7 @@ def test_one_move_that_breaks_leaves_the_others_alone(kind: type[Faulty], tmp_pa
 
         answers = await asyncio.gather(
             controller.ask(book, agent, "r1", False),
-            controller._put(book, broken),
+            controller.library.put(book, broken),
             controller.ask(book, agent, "r2", False),
             return_exceptions=True,
         )
@@ -278,16 +278,16 @@ def test_one_move_that_breaks_leaves_the_others_alone(kind: type[Faulty], tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:litestar")
-def test_a_failing_database_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARTAGE_OPERATOR_TOKEN", TOKEN)
+def test_a_failing_database_over_http(tmp_path: Path) -> None:
     store = Faulty(tmp_path / "partage.db")
-    with TestClient(create_app(Controller(store))) as client:
+    with TestClient(create_app(Controller(store, TOKEN))) as client:
         client.headers["Authorization"] = f"Bearer {TOKEN}"
         body = {"name": "Trial", "arms": ["a"], "horizon": 10}
         store.faults = ["full"]
         answer = client.post("/v1/collaborations", json=body)
         assert answer.status_code == 503
-        assert answer.json() == {"error": "The database does not answer; try again later."}
+        sentence = "The database does not answer; try again later."
+        assert answer.json() == {"error": sentence, "code": "database_unavailable"}
         store.unreadable = True
         assert client.get("/ready").status_code == 503
         assert client.get("/health").status_code == 200
@@ -297,10 +297,10 @@ def test_a_failing_database_over_http(tmp_path: Path, monkeypatch: pytest.Monkey
         assert client.post("/v1/collaborations", json=body).status_code == 201
 
 
-# those who go away
+# requests that are cancelled
 
 
-def test_who_stops_waiting_ends_nothing(tmp_path: Path) -> None:
+def test_a_cancelled_request_ends_no_other(tmp_path: Path) -> None:
     async def game(controller: Controller, book: Book, agent: str) -> None:
         store = controller.store
         assert isinstance(store, Faulty)
@@ -309,7 +309,7 @@ def test_who_stops_waiting_ends_nothing(tmp_path: Path) -> None:
             asked = asyncio.create_task(controller.ask(book, agent, None, False))
             while book.writing is None:
                 await asyncio.sleep(0)
-            waiting = [asyncio.create_task(controller.fresh(book.id)), asyncio.create_task(book.on_disk())]
+            waiting = [asyncio.create_task(controller.library.fresh(book.id)), asyncio.create_task(book.on_disk())]
             await asyncio.sleep(0.01)
             for task in waiting:
                 task.cancel()
@@ -317,8 +317,8 @@ def test_who_stops_waiting_ends_nothing(tmp_path: Path) -> None:
             assert pull is not None
             told = asyncio.create_task(controller.tell(book, agent, pull.pull, 0.5))
             await asyncio.sleep(0.01)
-            told.cancel()  # she has gone; what she told is told
-            assert (await controller.fresh(book.id)).state.claims == {}
+            told.cancel()  # what was reported stays reported
+            assert (await controller.library.fresh(book.id)).state.claims == {}
 
     play(Remote, tmp_path / "partage.db", game)
 
@@ -355,34 +355,32 @@ async def some_history(controller: Controller, book: Book, agent: str, pulls: in
 def test_a_restart_from_a_snapshot_is_a_full_replay(
     kind: type[Faulty], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(books, "SNAPSHOT_EVERY", 7)
-
     async def game(controller: Controller, book: Book, agent: str) -> None:
         store = controller.store
         for _ in range(5):
             await some_history(controller, book, agent, 9)
-            found = store.snapshot(book.id, FORMAT)
+            found = store.snapshot(book.id, SNAPSHOT_FORMAT)
             assert found is not None
-            assert found[0] == book.kept > book.state.seq - 10
+            assert found[0] == book.snapshot_seq > book.state.seq - 10
             from_snapshot = Book.load(store, book.id)
             with monkeypatch.context() as without:
-                without.setattr(type(store), "snapshot", lambda *_: None)
+                without.setattr(store, "snapshot", lambda *_: None)
                 replayed = Book.load(store, book.id)
             assert from_snapshot is not None
             assert replayed is not None
-            assert (from_snapshot.kept, replayed.kept) == (found[0], 0)
+            assert (from_snapshot.snapshot_seq, replayed.snapshot_seq) == (found[0], 0)
             assert all_of(from_snapshot.state) == all_of(replayed.state) == all_of(book.state)
             assert from_snapshot.head == replayed.head == book.head
             assert from_snapshot.board() == replayed.board() == book.board()
 
-    play(kind, tmp_path / "partage.db", game)
+    play(kind, tmp_path / "partage.db", game, snapshot_every=7)
 
 
 def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
     async def game(controller: Controller, book: Book, agent: str) -> None:
         await some_history(controller, book, agent)
         id, _ = await controller.create("secret", NewCollaboration(name="Other", arms=["x"], horizon=10))
-        other, good, store = (await controller.book(id)).state.dump(), book.state.dump(), controller.store
+        other, good, store = (await controller.library.book(id)).state.dump(), book.state.dump(), controller.store
         wrong = [
             (1, b""),
             (2, b"garbage"),
@@ -393,25 +391,21 @@ def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
             (book.state.seq + 2, b"\xc0"),
         ]
         for seq, state in wrong:
-            store.keep_snapshot(book.id, seq, FORMAT, state)
-            found = store.snapshot(book.id, FORMAT)
+            store.keep_snapshot(book.id, seq, SNAPSHOT_FORMAT, state)
+            found = store.snapshot(book.id, SNAPSHOT_FORMAT)
             assert found == (seq, state)
             loaded = Book.load(store, book.id)
             assert loaded is not None
             assert all_of(loaded.state) == all_of(book.state)
-            assert (loaded.head, loaded.kept) == (book.head, 0)
+            assert (loaded.head, loaded.snapshot_seq) == (book.head, 0)
 
     play(Faulty, tmp_path / "partage.db", game)
 
 
 @pytest.mark.parametrize("error", [StoreError("The disk is full."), OverflowError("a number of more than 64 bits")])
-def test_a_failing_snapshot_fails_no_request(
-    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(books, "SNAPSHOT_EVERY", 3)
+def test_a_failing_snapshot_fails_no_request(error: Exception, tmp_path: Path) -> None:
+    class NoSnapshots(Faulty):
+        def keep_snapshot(self, *_: Any) -> None:
+            raise error
 
-    def full(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(Faulty, "keep_snapshot", full)
-    play(Faulty, tmp_path / "partage.db", some_history)
+    play(NoSnapshots, tmp_path / "partage.db", some_history, snapshot_every=3)

@@ -177,7 +177,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                 if answer.is_success:
                     return answer.json()
                 assert answer.status_code == 503, answer.text
-                assert set(answer.json()) == {"error"}
+                assert answer.json()["code"] in ("database_unavailable", "busy")
                 failures[answer.status_code] += 1
                 time.sleep(0.02)
             raise AssertionError("the database never came back")
@@ -228,7 +228,7 @@ def test_sqlite_serves_one_process(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/partage.db"
     with pytest.raises(RuntimeError) as error:
         Server(database, workers=2, env=OPERATOR)
-    assert "SQLite serves one process, and 2 workers were asked for" in str(error.value)
+    assert "SQLite serves one process, not 2 workers" in str(error.value)
     assert "Traceback" not in str(error.value)
     with serving(database) as first:
         with pytest.raises(RuntimeError) as error:

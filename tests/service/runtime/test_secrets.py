@@ -1,7 +1,9 @@
-"""What opens what, and for how long: joins that are repeated, sessions of the operator, reports after the close."""
+"""What opens what, and for how long: repeated joins, sessions of the operator, reports after the close."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -9,21 +11,34 @@ from partage.ledger import messages as wire
 from partage.ledger.chain import line
 from partage.ledger.events import decode
 from partage.ledger.refusals import Refused
-from partage.service.runtime import controller
 from partage.service.runtime import secrets as access
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.system import System, wall_clock
 from partage.service.store import open_store
 
 NEW = wire.NewCollaboration(name="Trial", arms=["a", "b"], horizon=100, invites=2)
 DAY = 24 * 3600 * 1000
+FIRST, SECOND = "the first token of the operator", "the second token of the operator"
+
+T = TypeVar("T")
 
 
-def run(path: Path, work):
+class Clock:
+    """The machine's clock, which a test can set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0
+
+    def __call__(self) -> int:
+        return wall_clock() + self.ahead
+
+
+def run(path: Path, work: Callable[[Controller], Awaitable[T]], token: str = FIRST, **system: Any) -> T:
     """Run a piece of work on a controller of its own."""
 
-    async def main():
-        held = Controller(open_store(str(path)))
-        await held.start()
+    async def main() -> T:
+        held = Controller(open_store(str(path)), token, System(**system))
+        held.start()
         try:
             return await work(held)
         finally:
@@ -32,12 +47,9 @@ def run(path: Path, work):
     return asyncio.run(main())
 
 
-@pytest.fixture(autouse=True)
-def operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARTAGE_OPERATOR_TOKEN", "the first token of the operator")
+def test_a_join_is_repeated_for_a_day_and_no_member_can_repeat_it(tmp_path: Path) -> None:
+    clock = Clock()
 
-
-def test_a_join_is_repeated_for_a_day_and_no_member_can_repeat_it(tmp_path: Path, monkeypatch) -> None:
     async def work(held: Controller) -> None:
         id, (code, other) = await held.create("secret", NEW)
         ada = wire.NewAgent(name="Ada", shares=["a"], request="known to Ada alone")
@@ -51,33 +63,48 @@ def test_a_join_is_repeated_for_a_day_and_no_member_can_repeat_it(tmp_path: Path
         for request in [None, "", *shown.replace('"', " ").split()]:
             with pytest.raises(Refused) as refused:
                 await held.join(id, code, wire.NewAgent(name="Eve", shares=[], request=request and request[:100]))
-            assert refused.value.status in (403, 422)
+            assert refused.value.code in ("invite_used", "invalid_field")
 
-        later = controller.clock() + DAY + 1000
-        monkeypatch.setattr(controller, "clock", lambda: later)
-        with pytest.raises(Refused, match="invite was used"):
+        clock.ahead = DAY + 1000
+        with pytest.raises(Refused) as refused:
             await held.join(id, code, ada)
+        assert refused.value.code == "invite_used"
 
-    run(tmp_path / "partage.db", work)
+    run(tmp_path / "partage.db", work, clock=clock)
 
 
-def test_a_session_of_the_operator_ends_with_her_token(tmp_path: Path, monkeypatch) -> None:
+def test_a_session_of_the_operator_ends_when_the_token_changes(tmp_path: Path) -> None:
     async def before(held: Controller) -> tuple[str, str]:
         id, (code, _) = await held.create("secret", NEW)
         _, token = await held.join(id, code, wire.NewAgent(name="Ada", shares=["a"]))
-        operator, _ = await held.log_in("the first token of the operator")
-        member, _ = await held.log_in(token)
-        assert (await held.session(operator)).operator
+        operator, _ = await held.sessions.log_in(FIRST)
+        member, _ = await held.sessions.log_in(token)
+        assert (await held.sessions.session(operator)).operator
         return operator, member
 
     async def after(held: Controller) -> None:
-        with pytest.raises(Refused, match="log in again"):
-            await held.session(operator)
-        assert (await held.session(member)).agent == "a1"
+        with pytest.raises(Refused) as refused:
+            await held.sessions.session(operator)
+        assert refused.value.code == "session_over"
+        assert (await held.sessions.session(member)).agent == "a1"
 
     operator, member = run(tmp_path / "partage.db", before)
-    monkeypatch.setenv("PARTAGE_OPERATOR_TOKEN", "the second token of the operator")
-    run(tmp_path / "partage.db", after)
+    run(tmp_path / "partage.db", after, token=SECOND)
+
+
+def test_a_session_ends_after_half_a_day(tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def work(held: Controller) -> None:
+        session, _ = await held.sessions.log_in(FIRST)
+        clock.ahead = DAY // 2 - 60_000
+        assert (await held.sessions.session(session)).operator
+        clock.ahead = DAY // 2 + 1
+        with pytest.raises(Refused) as refused:
+            await held.sessions.session(session)
+        assert refused.value.code == "session_over"
+
+    run(tmp_path / "partage.db", work, clock=clock)
 
 
 def test_after_the_close_a_report_is_repeated_and_no_other_taken(tmp_path: Path) -> None:
@@ -85,19 +112,20 @@ def test_after_the_close_a_report_is_repeated_and_no_other_taken(tmp_path: Path)
         id, (code, other) = await held.create("secret", NEW)
         await held.join(id, code, wire.NewAgent(name="Ada", shares=["a", "b"]))
         await held.join(id, other, wire.NewAgent(name="Bea", shares=["a", "b"]))
-        book = await held.book(id)
+        book = await held.library.book(id)
         told = await held.ask(book, "a1", None, False)
         open_claim = await held.ask(book, "a2", None, False)
         answer = await held.tell(book, "a1", told.pull, 0.5)
-        await held.close(id)
+        await held.settlements.close(id)
         assert await held.tell(book, "a1", told.pull, 0.5) == answer
         for agent, pull in (("a2", open_claim.pull), ("a1", 10**6), ("a1", 1), ("a1", open_claim.pull)):
             with pytest.raises(Refused) as refused:
                 await held.tell(book, agent, pull, 0.5)
             assert refused.value.status in (409, 403)
         for agent, pull in (("a2", open_claim.pull), ("a1", 10**6), ("a1", 1)):
-            with pytest.raises(Refused, match="is closed"):
+            with pytest.raises(Refused) as refused:
                 await held.tell(book, agent, pull, 0.5)
+            assert refused.value.code == "closed"
 
     run(tmp_path / "partage.db", work)
 

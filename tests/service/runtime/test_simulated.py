@@ -1,12 +1,15 @@
-"""Thirty agents at once, with delays, repetitions, people who go away, lapses and a database that fails now and then.
+"""Thirty agents at once: delays, repetitions, cut connections, lapses, a jumping clock and a database that fails.
 
-All from one seed. And one agent at a time over HTTP: exactly the decisions of the reference simulator.
+Everything follows from one seed; a failure prints it. And one agent at a time over HTTP makes exactly the decisions
+of the reference simulator.
 """
 
 import asyncio
-import random
+import os
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,149 +17,167 @@ import numpy as np
 import pytest
 from tests.support.api import Host, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
+from tests.support.simulation import CutOff, Machine
 
+import partage
 from partage.arms import bernoulli, reward_table
 from partage.board import Board, Pull, Record
 from partage.engine import rewards as tape
 from partage.engine.reference import play_reference
 from partage.game import Game
-from partage.ledger import moves
 from partage.ledger.events import Commit, Tell, decode
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, Told
 from partage.ledger.refusals import Refused
-from partage.ledger.state import run_key
 from partage.ledger.verify import verify
 from partage.rules import make_rule
-from partage.service.runtime import book as books
-from partage.service.runtime import controller as controllers
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.store import StoreError
 from partage.sharing import Sharing
+from partage.tape import run_key
 
 AGENTS, STEPS = 30, 25
 ARMS = ["a", "b", "c", "d"]
+RULES = ["balanced-etc", "balanced-glr", "kl-etc"]
+LIE = 0.123456  # the reward that meddlers report, which must never be on the board
 
 
-class Clock:
-    """A clock that goes when it is told to, and now and then back."""
+class Agents:
+    """What the agents did, and what was acknowledged."""
 
-    def __init__(self) -> None:
-        self.now = 1_700_000_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
-class Simulation:
-    """What agents did, and what they were told."""
-
-    def __init__(self, controller: Controller, book: Book, clock: Clock, seed: int) -> None:
-        self.controller, self.book, self.clock = controller, book, clock
-        self.random = random.Random(seed)
-        self.told: dict[int, tuple[str, float, Told]] = {}  # by pull: what was acknowledged
+    def __init__(self, machine: Machine, controllers: list[Controller], id: str) -> None:
+        self.machine, self.controllers, self.id = machine, controllers, id
+        self.random = machine.random
+        self.told: dict[int, tuple[str, float, Told]] = {}  # by pull
         self.reported: dict[str, tuple[str, Commits, Told]] = {}
         self.outcomes: Counter[str] = Counter()
 
-    async def attempt(self, what: str, request: Any) -> Any:
-        """Make a request; now and then go away before it is answered. None if it was refused, failed or left."""
-        task = asyncio.ensure_future(request)
-        if self.random.random() < 0.1:
-            for _ in range(self.random.randrange(4)):
-                await asyncio.sleep(0)
-            task.cancel()
+    async def attempt(self, what: str, request: Callable[[Controller, Book], Awaitable[Any]]) -> Any:
+        """Make a request to any of the processes; None if it was refused, failed or cut off."""
+        controller = self.random.choice(self.controllers)
+        book = controller.library.books[self.id]
         try:
-            answer = await task
-            self.outcomes[what] += 1
-            return answer
-        except asyncio.CancelledError:
-            self.outcomes["left"] += 1
+            answer = await self.machine.call(lambda: request(controller, book))
+        except CutOff:
+            self.outcomes["cut off"] += 1
         except Refused as refused:
             self.outcomes[f"{what} {refused.status}"] += 1
         except StoreError:
             self.outcomes["failed"] += 1
+        else:
+            self.outcomes[what] += 1
+            return answer
         return None
 
     async def live(self, agent: str, index: int) -> None:
-        """One agent's life."""
-        mine: dict[int, float] = {}
+        """Live one agent's life."""
+        claims: dict[int, float] = {}  # pulls that it knows of, with their rewards
         for step in range(STEPS):
-            for _ in range(self.random.choice([0, 0, 1, 5])):
-                await asyncio.sleep(0)
-            self.clock.now += self.random.choice([0, 1, 10, 100, 300, -50])
-            store = self.controller.store
+            await asyncio.sleep(self.machine.delay(1.0))
+            self.machine.skew += self.random.choice([0, 0, 0, 300, -50])
+            store = self.controllers[0].store
             assert isinstance(store, Faulty)
             if self.random.random() < 0.03:
                 store.faults.append(self.random.choice(["lost", "lost", "full", "unknown"]))
             deed = self.random.random()
             if deed < 0.35:
-                for _ in range(self.random.choice([1, 1, 2])):
-                    pull = await self.attempt("ask", self.controller.ask(self.book, agent, f"{agent} {step}", False))
-                    if pull is not None and pull.share:
-                        mine.setdefault(pull.pull, round(self.random.random(), 3))
-            elif deed < 0.75 and mine:
-                pull = self.random.choice(list(mine))
-                for _ in range(self.random.choice([1, 1, 2])):
-                    told = await self.attempt("tell", self.controller.tell(self.book, agent, pull, mine[pull]))
-                    if told is not None:
-                        assert self.told.setdefault(pull, (agent, mine[pull], told)) == (agent, mine[pull], told)
+                await self.ask(agent, f"{agent} {step}", claims)
+            elif deed < 0.75 and claims:
+                await self.tell(agent, self.random.choice(list(claims)), claims)
             elif deed < 0.85:
-                board = await self.attempt("board", self.controller.fresh(self.book.id))
-                if board is not None and board.state.target() is not None:
-                    run = CommitRun(version=board.state.version, arm=ARMS[board.state.target()], pulls=2)
-                    report = Commits(request=f"{agent} report {step}", runs=[run])
-                    told = await self.attempt("commits", self.controller.commits(self.book, agent, report))
-                    if told is not None:
-                        self.reported[report.request] = (agent, report, told)
+                await self.report(agent, f"{agent} report {step}")
             elif deed < 0.9:
                 shares = self.random.sample(ARMS, self.random.randrange(len(ARMS) + 1))
-                await self.attempt("consent", self.controller.consent(self.book, agent, shares))
+                await self.attempt("consent", lambda c, book, shares=shares: c.consent(book, agent, shares))
             elif deed < 0.93:
-                pull = self.random.randrange(self.book.state.seq + 2)  # anybody's, or none
-                if pull not in mine:
-                    await self.attempt("meddle", self.controller.tell(self.book, agent, pull, 0.123456))
+                await self.meddle(agent)
             elif deed < 0.95:
-                await self.attempt("settlement", self.controller.settlement(self.book.id))
+                await self.attempt("settlement", lambda c, book: c.settlements.view(book.id))
             elif deed < 0.955 and index % 3 == 0:
-                await self.attempt("leave", self.controller.leave(self.book, agent))
+                await self.attempt("leave", lambda c, book: c.leave(book, agent))
+
+    async def ask(self, agent: str, request: str, claims: dict[int, float]) -> None:
+        """Ask once, or twice with the same request."""
+        for _ in range(self.random.choice([1, 1, 2])):
+            pull = await self.attempt("ask", lambda c, book: c.ask(book, agent, request, False))
+            if pull is not None and pull.share:
+                claims.setdefault(pull.pull, round(self.random.random(), 3))
+
+    async def tell(self, agent: str, pull: int, claims: dict[int, float]) -> None:
+        """Report a reward once or twice; the answer is always the same."""
+        for _ in range(self.random.choice([1, 1, 2])):
+            told = await self.attempt("tell", lambda c, book: c.tell(book, agent, pull, claims[pull]))
+            if told is not None:
+                assert self.told.setdefault(pull, (agent, claims[pull], told)) == (agent, claims[pull], told)
+
+    async def report(self, agent: str, request: str) -> None:
+        """Report commit pulls on the board as it is."""
+        book = await self.attempt("board", lambda c, book: c.library.fresh(book.id))
+        if book is not None and book.state.target() is not None:
+            run = CommitRun(version=book.state.version, arm=ARMS[book.state.target()], pulls=2)
+            report = Commits(request=request, runs=[run])
+            told = await self.attempt("commits", lambda c, book: c.commits(book, agent, report))
+            if told is not None:
+                self.reported[request] = (agent, report, told)
+
+    async def meddle(self, agent: str) -> None:
+        """Report a reward for another agent's pull, or for one that does not exist."""
+        events = [decode(row.body) for row in self.controllers[0].store.rows(self.id)]
+        others = [event.seq for event in events if getattr(event, "agent", agent) != agent]
+        pull = self.random.choice([*others, 10**9])
+        await self.attempt("meddle", lambda c, book: c.tell(book, agent, pull, LIE))
+
+    async def watch(self, controller: Controller) -> None:
+        """Watch the board: it never goes back, and shows only what is on disk."""
+        version = 0
+        async for book in controller.watch(self.id):
+            if book is not None:
+                assert book.state.version >= version
+                version = book.state.version
+                row = controller.store.row(self.id, book.state.seq)
+                assert row is not None
+                assert row.head == book.head
+                self.outcomes["watched"] += 1
 
 
-@pytest.mark.parametrize("kind", [Faulty, Remote])
-@pytest.mark.parametrize(("seed", "rule"), [(1, "balanced-etc"), (2, "balanced-glr"), (3, "kl-etc")])
-def test_faults(kind: type[Faulty], seed: int, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(books, "clock", clock)
-    monkeypatch.setattr(controllers, "clock", clock)
-    monkeypatch.setattr(books, "SNAPSHOT_EVERY", 100)
-
-    async def all_of_it() -> None:
-        controller = Controller(kind(tmp_path / "partage.db"))
-        await controller.start()
-        new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, rule=rule, claim_seconds=2, invites=AGENTS)
-        id, codes = await controller.create("secret", new)
-        book = await controller.book(id)
-        joined = await asyncio.gather(
-            *(
-                controller.join(id, code, NewAgent(name=f"Agent {place}", shares=ARMS[: place % 5], request="join"))
-                for place, code in enumerate(codes)
+async def scenario(machine: Machine, store: Faulty, rule: str) -> bytes:
+    """Play a collaboration on one process, or on two that share a database; return its ledger."""
+    controllers = [Controller(store, "token", machine.system(), snapshot_every=100) for _ in range(1 + store.several)]
+    for controller in controllers:
+        controller.start()
+    first = controllers[0]
+    new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, rule=rule, claim_seconds=2, invites=AGENTS)
+    id, codes = await first.create("secret", new)
+    for controller in controllers:
+        await controller.library.book(id)
+    joined = await asyncio.gather(
+        *(
+            controllers[place % len(controllers)].join(
+                id, code, NewAgent(name=f"Agent {place}", shares=ARMS[: place % 5], request="join")
             )
+            for place, code in enumerate(codes)
         )
-        agents = [agent for agent, _ in joined]
-        assert sorted(agents) == sorted(f"a{number + 1}" for number in range(AGENTS))
-        simulation = Simulation(controller, book, clock, seed)
-        lives = (simulation.live(agent, place) for place, agent in enumerate(agents))
-        await asyncio.wait_for(asyncio.gather(*lives), 60)
-        controller.store.faults = []  # type: ignore[attr-defined]
-        await check(simulation)
+    )
+    names = [agent for agent, _ in joined]
+    assert sorted(names) == sorted(f"a{number + 1}" for number in range(AGENTS))
+    agents = Agents(machine, controllers, id)
+    watching = [asyncio.ensure_future(agents.watch(controller)) for controller in controllers]
+    await asyncio.gather(*(agents.live(agent, place) for place, agent in enumerate(names)))
+    store.faults.clear()
+    await asyncio.sleep(10)  # requests that were cut off are over, and every claim has lapsed
+    for controller in controllers:
+        await check(agents, controller)
+    await close(agents, first)
+    lines = [part async for part in await first.ledger(id, None)]
+    for controller in controllers:
         await controller.stop()
+    await asyncio.gather(*watching)
+    return b"".join(lines)
 
-    asyncio.run(all_of_it())
 
-
-async def check(simulation: Simulation) -> None:
-    """The board is the fold of the ledger, and what was acknowledged is on it, once."""
-    controller = simulation.controller
-    book = await controller.fresh(simulation.book.id)  # after what those left behind who went away
+async def check(agents: Agents, controller: Controller) -> None:
+    """The board is the fold of the ledger, and everything acknowledged is on it, once."""
+    book = await controller.library.fresh(agents.id)  # after what cut-off requests left behind
     fresh = Book.load(controller.store, book.id)
     assert fresh is not None
     assert all_of(book.state) == all_of(fresh.state)
@@ -166,41 +187,93 @@ async def check(simulation: Simulation) -> None:
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     tells = [event for event in events if isinstance(event, Tell)]
     assert max(Counter(event.pull for event in tells).values()) == 1
-    assert 0.123456 not in {event.reward for event in tells}
+    assert LIE not in {event.reward for event in tells}
     assert [event.version for event in tells] == list(range(1, len(tells) + 1))
     counts = Counter(event.arm for event in tells)
     assert list(book.state.board.counts) == [counts[arm] for arm in range(len(ARMS))]
     by_pull = {event.pull: event for event in tells}
     heads = {row.seq: row.head for row in rows}
-    for pull, (agent, reward, told) in simulation.told.items():
+    for pull, (agent, reward, told) in agents.told.items():
         event = by_pull[pull]
-        assert (event.agent, event.reward, event.version, heads[event.seq]) == (
-            agent,
-            reward,
-            told.version,
-            told.head,
-        )
+        found = (event.agent, event.reward, event.version, heads[event.seq])
+        assert found == (agent, reward, told.version, told.head)
     reports = Counter(event.request for event in events if isinstance(event, Commit) and event.request)
     assert not reports or max(reports.values()) == 1
-    for request in simulation.reported:
+    for request in agents.reported:
         assert reports[request] == 1
-    # Nobody is beyond her horizon, and no claim is older than it may be once time has passed.
-    simulation.clock.now += 10_000
     assert all(member.used <= book.state.config.horizon for member in book.state.members.values())
-    await controller._put(book, moves.lapse)
+
+
+async def close(agents: Agents, controller: Controller) -> None:
+    """By now no claim is open; repeated reports get the same answers; the closed ledger verifies."""
+    book = await controller.library.fresh(agents.id)
     assert book.state.claims == {}
     assert list(book.state.board.claims) == [0] * len(ARMS)
-    # Asked again, the same answers.
-    for pull, (agent, reward, told) in list(simulation.told.items())[::7]:
+    for pull, (agent, reward, told) in list(agents.told.items())[::7]:
         assert await controller.tell(book, agent, pull, reward) == told
-    await controller.close(book.id)
+    await controller.settlements.close(book.id)
     lines = [part async for part in await controller.ledger(book.id, None)]
     found = verify(b"".join(lines).splitlines(keepends=True))
     assert found.ok, found.problem
     # And enough happened for all this to mean something.
-    outcomes = simulation.outcomes
+    outcomes = agents.outcomes
     assert min(outcomes["ask"], outcomes["tell"]) > 50, outcomes
-    assert min(outcomes["left"], outcomes["failed"], outcomes["meddle 403"] + outcomes["meddle 404"]) > 0, outcomes
+    assert outcomes["meddle 403"] + outcomes["meddle 404"] > 0, outcomes
+    assert min(outcomes["cut off"], outcomes["failed"], outcomes["watched"]) > 0, outcomes
+
+
+def played(seed: int, kind: type[Faulty], path: Path) -> bytes:
+    """Play the scenario of a seed; return its ledger."""
+    machine = Machine(seed)
+    return machine.run(scenario(machine, kind(path, durable=False), RULES[seed % len(RULES)]))
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_faults(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
+    ledger = played(seed, kind, tmp_path / "partage.db")
+    assert ledger == played(seed, kind, tmp_path / "again.db")  # bit for bit, with ids, salts and times
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_faults_of_many_seeds(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
+    assert played(seed, kind, tmp_path / "partage.db")
+
+
+@pytest.mark.extra
+def test_a_seed_plays_the_same_in_every_process(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys; from tests.service.runtime.test_simulated import Remote, played; "
+        "sys.stdout.buffer.write(played(5, Remote, pathlib.Path(sys.argv[1])))"
+    )
+    folders = [str(Path(partage.__file__).parents[1]), str(Path(__file__).parents[3])]
+    ledgers = set()
+    for order in ("1", "2"):  # of sets of texts, which differs between processes
+        env = {**os.environ, "PYTHONHASHSEED": order, "PYTHONPATH": os.pathsep.join(folders)}
+        command = [sys.executable, "-c", program, str(tmp_path / f"{order}.db")]
+        ledgers.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert len(ledgers) == 1
+
+
+def test_a_failure_names_its_seed() -> None:
+    async def failing() -> None:
+        await asyncio.sleep(10**6)
+
+    with pytest.raises(TimeoutError) as failure:
+        Machine(4711).run(failing(), at_most=10)
+    assert "4711" in failure.value.__notes__[0]
+
+
+def test_a_simulation_that_is_stuck_ends() -> None:
+    async def stuck() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    machine = Machine(1)
+    with pytest.raises(TimeoutError):
+        machine.run(stuck())
+    assert machine.loop.time() >= 3600
 
 
 # the reference
@@ -238,7 +311,7 @@ def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str) -> None:
     game = Game(bernoulli([0.95, 0.5, 0.05]), Sharing.lists(sharing, arms=3), horizon=60)
     names = ["x", "y", "z"]
     host = Host(url, arms=names, horizon=game.horizon, rule=rule)
-    key = run_key(host.ok("GET")["tie_seed"])
+    key = np.array(run_key(host.ok("GET")["tie_seed"]), np.uint64)
     noted = Noted(rule)
     tally = play_reference(game, noted, key)
 

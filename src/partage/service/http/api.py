@@ -1,4 +1,4 @@
-"""The API's calls, one function each: who may make it, what it takes and what it answers."""
+"""The API's calls, one function each: who may make it, what it takes and what it returns."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -9,25 +9,25 @@ from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
 from partage import __version__
-from partage.ledger import messages as wire
+from partage.ledger import messages
+from partage.ledger.fields import checked_request
 from partage.ledger.settlement import own_view
 from partage.ledger.views import agent_views, collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
+    agent_only,
     bearer,
-    bearers_only,
+    bearer_only,
     controller_of,
-    member_only,
     operator_only,
-    readers_only,
+    reader_only,
     secret_of,
     who_of,
 )
 from partage.service.http.schema import READS, WRITES, BareCall, TaggedCall, answer_of, described
 from partage.service.metrics import Metrics
-from partage.service.runtime.book import Book, clock
+from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
-from partage.service.runtime.invites import expiring
 
 log = logging.getLogger("partage.service")
 
@@ -37,7 +37,7 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     controller = controller_of(request)
     agent = who_of(request).agent
     assert agent is not None
-    return controller, controller.books.get(id) or await controller.book(id), agent
+    return controller, controller.library.books.get(id) or await controller.library.book(id), agent
 
 
 # the operator's calls
@@ -49,13 +49,14 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     summary="Create a collaboration",
     **described(*WRITES),
 )
-async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> wire.Created:
+async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration]) -> messages.Created:
     """Create a collaboration, with invites for its first agents."""
-    controller, began = controller_of(request), clock()
+    controller = controller_of(request)
+    began = controller.system.clock()
     id, codes = await controller.create(secret_of(request), data)
-    if controller.books[id].state.config.time >= began:  # and not by an earlier request
+    if controller.library.books[id].state.config.time >= began:  # rather than by an earlier request
         log.info("collaboration created", extra={"collaboration": id})
-    return wire.Created(id, codes)
+    return messages.Created(id, codes)
 
 
 @get(
@@ -64,20 +65,20 @@ async def create(request: AnyRequest, data: JSONBody[wire.NewCollaboration]) -> 
     summary="List the collaborations",
     **described(401, 403, 503),
 )
-async def collaborations(request: AnyRequest) -> list[wire.CollaborationView]:
+async def collaborations(request: AnyRequest) -> list[messages.CollaborationView]:
     """Return all collaborations, the oldest first."""
-    return [collaboration_view(book.state) for book in await controller_of(request).collaborations()]
+    return [collaboration_view(book.state) for book in await controller_of(request).library.all()]
 
 
 @get(
     "/collaborations/{id:str}",
-    middleware=[readers_only],
-    summary="The configuration and the tie order",
+    middleware=[reader_only],
+    summary="Read the configuration and the tie order",
     **described(*READS),
 )
-async def collaboration(request: AnyRequest, id: FromPath[str]) -> wire.CollaborationView:
+async def collaboration(request: AnyRequest, id: FromPath[str]) -> messages.CollaborationView:
     """Return a collaboration's configuration."""
-    return collaboration_view((await controller_of(request).fresh(id)).state)
+    return collaboration_view((await controller_of(request).library.fresh(id)).state)
 
 
 @get(
@@ -86,9 +87,9 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> wire.Collabor
     summary="List the agents",
     **described(*READS),
 )
-async def agents(request: AnyRequest, id: FromPath[str]) -> list[wire.AgentView]:
+async def agents(request: AnyRequest, id: FromPath[str]) -> list[messages.AgentView]:
     """Return the agents in order of joining."""
-    return agent_views((await controller_of(request).fresh(id)).state)
+    return agent_views((await controller_of(request).library.fresh(id)).state)
 
 
 @post(
@@ -100,23 +101,22 @@ async def agents(request: AnyRequest, id: FromPath[str]) -> list[wire.AgentView]
 async def invite(
     request: AnyRequest,
     id: FromPath[str],
-    data: JSONBody[wire.NewInvites] = wire.NewInvites(),  # noqa: B008
-) -> wire.Created:
+    data: JSONBody[messages.NewInvites] = messages.NewInvites(),  # noqa: B008
+) -> messages.Created:
     """Make invites, each for one agent."""
-    return wire.Created(id, await controller_of(request).invite(secret_of(request), id, data))
+    return messages.Created(id, await controller_of(request).invites.add(secret_of(request), id, data))
 
 
 @get(
     "/collaborations/{id:str}/invites",
     middleware=[operator_only],
-    summary="List the invites that may be used",
+    summary="List the invites that can still be used",
     **described(*READS),
 )
-async def invites(request: AnyRequest, id: FromPath[str]) -> list[wire.InviteView]:
-    """Return the invites that nobody used and that have not expired; their codes are not kept."""
-    controller = controller_of(request)
-    found = expiring(await controller.invites(id), (await controller.fresh(id)).state, clock())
-    return [wire.InviteView(invite.id, invite.created, invite.expires) for invite in found]
+async def invites(request: AnyRequest, id: FromPath[str]) -> list[messages.InviteView]:
+    """Return the invites that can still be used; their codes are not stored."""
+    found = await controller_of(request).invites.usable(id)
+    return [messages.InviteView(invite.id, invite.created, invite.expires) for invite in found]
 
 
 @delete(
@@ -126,8 +126,8 @@ async def invites(request: AnyRequest, id: FromPath[str]) -> list[wire.InviteVie
     **described(*READS),
 )
 async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str]) -> None:
-    """Let an invite not be used any more."""
-    await controller_of(request).revoke(id, invite_id)
+    """Revoke an invite."""
+    await controller_of(request).invites.revoke(id, invite_id)
 
 
 @post(
@@ -137,37 +137,39 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     summary="Close and settle",
     **described(*READS),
 )
-async def close(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
-    """Close a collaboration and return its settlement; again, the same."""
+async def close(request: AnyRequest, id: FromPath[str]) -> messages.SettlementView:
+    """Close a collaboration and return its settlement; if it is closed already, the same again."""
     controller = controller_of(request)
-    before = (await controller.fresh(id)).state.closed
-    view = await controller.close(id)
+    before = (await controller.library.fresh(id)).state.closed
+    view = await controller.settlements.close(id)
     if before is None:
         log.info("collaboration closed", extra={"collaboration": id})
     return view
 
 
-# what both may read
+# what operator and agents may read
 
 
 @get(
     "/collaborations/{id:str}/board",
-    middleware=[readers_only],
-    summary="The board",
+    middleware=[reader_only],
+    summary="Read the board",
     **described(
         *READS,
         kind=TaggedCall,
         answers={
-            200: answer_of(wire.BoardView, "The board."),
-            304: answer_of(None, "The board is as If-None-Match says."),
+            200: answer_of(messages.BoardView, "The board."),
+            304: answer_of(None, "The board has not changed since If-None-Match."),
         },
     ),
 )
 async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the board, with an ETag that covers every change."""
-    body, etag = (await controller_of(request).fresh(id)).board()
+    body, etag = (await controller_of(request).library.fresh(id)).board()
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    known = request.headers.get("if-none-match", "").split(",")  # a proxy that packs answers marks its own with W/
+    known = request.headers.get("if-none-match", "").split(
+        ","
+    )  # a proxy that compresses answers marks their tags with W/
     if not {etag, "*"}.isdisjoint(one.strip().removeprefix("W/") for one in known):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, media_type=MediaType.JSON, headers=headers)
@@ -175,17 +177,17 @@ async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
 
 @get(
     "/collaborations/{id:str}/events",
-    middleware=[readers_only],
-    summary="The board, live (server-sent events)",
+    middleware=[reader_only],
+    summary="Follow the board (server-sent events)",
     **described(
         *READS,
         answers={200: answer_of(str, "Events named board, each with the board as its data.", "text/event-stream")},
     ),
 )
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
-    """Send the board now and after each change, coalesced."""
+    """Send the board now and after each change; several changes may be sent as one."""
     controller = controller_of(request)
-    await controller.book(id)
+    await controller.library.book(id)
 
     async def boards() -> AsyncIterator[bytes]:
         last = b""
@@ -204,25 +206,25 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
 
 @get(
     "/collaborations/{id:str}/settlement",
-    middleware=[readers_only],
-    summary="The settlement",
+    middleware=[reader_only],
+    summary="Read the settlement",
     **described(*READS),
 )
-async def settlement(request: AnyRequest, id: FromPath[str]) -> wire.SettlementView:
-    """Return the settlement, before the close as if it closed now: to an agent her own row and the totals."""
-    view = await controller_of(request).settlement(id)
+async def settlement(request: AnyRequest, id: FromPath[str]) -> messages.SettlementView:
+    """Return the settlement; before the close, what it would be now. An agent gets its own row and the totals."""
+    view = await controller_of(request).settlements.view(id)
     agent = who_of(request).agent
     return view if agent is None else own_view(view, agent)
 
 
 @get(
     "/collaborations/{id:str}/ledger",
-    middleware=[readers_only],
-    summary="The ledger (NDJSON)",
-    **described(*READS, answers={200: answer_of(str, "A line of JSON an event.", "application/x-ndjson")}),
+    middleware=[reader_only],
+    summary="Read the ledger (NDJSON)",
+    **described(*READS, answers={200: answer_of(str, "One line of JSON per event.", "application/x-ndjson")}),
 )
 async def ledger(request: AnyRequest, id: FromPath[str]) -> Stream:
-    """Return the ledger, a line an event: to an agent with the commit pulls of others as salted hashes."""
+    """Return the ledger, one line per event. An agent gets other agents' commit pulls as salted hashes."""
     lines = await controller_of(request).ledger(id, who_of(request).agent)
     return Stream(lines, media_type="application/x-ndjson")
 
@@ -232,94 +234,95 @@ async def ledger(request: AnyRequest, id: FromPath[str]) -> Stream:
 
 @post(
     "/collaborations/{id:str}/agents",
-    middleware=[bearers_only],
-    summary="Join, with an invite as the bearer",
+    middleware=[bearer_only],
+    summary="Join, with an invite as the bearer token",
     **described(*WRITES, bearer="invite"),
 )
-async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.NewAgent]) -> wire.Joined:
-    """Join a collaboration with the arms to share; the token is shown this once."""
+async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.NewAgent]) -> messages.Joined:
+    """Join a collaboration and share some arms; the token is shown only here."""
     code = bearer(request)
     assert code is not None
-    controller, began = controller_of(request), clock()
+    controller = controller_of(request)
+    began = controller.system.clock()
     agent, token = await controller.join(id, code, data)
-    member = controller.books[id].state.members.get(agent)
-    if member is None or member.since >= began:  # and not by an earlier request
+    member = controller.library.books[id].state.members.get(agent)
+    if member is None or member.since >= began:  # rather than by an earlier request
         log.info("agent joined", extra={"collaboration": id, "agent": agent})
-    return wire.Joined(agent, token)
+    return messages.Joined(agent, token)
 
 
 @post(
     "/collaborations/{id:str}/ask",
-    middleware=[member_only],
+    middleware=[agent_only],
     status_code=200,
-    summary="What to pull next",
+    summary="Ask what to pull next",
     **described(
         *WRITES,
         kind=BareCall,
         answers={
-            200: answer_of(wire.Pull, "The pull to make."),
-            204: answer_of(None, "With explore_only: there is nothing to explore."),
+            200: answer_of(messages.Pull, "The pull to make."),
+            204: answer_of(None, "With explore_only: nothing to explore."),
         },
     ),
 )
 async def ask(
     request: AnyRequest,
     id: FromPath[str],
-    data: JSONBody[wire.Ask] = wire.Ask(),  # noqa: B008
-) -> Response[wire.Pull | None]:
-    """Return the agent's next pull: a claim to tell, or a commit pull; 204 in place of it with explore_only."""
+    data: JSONBody[messages.Ask] = messages.Ask(),  # noqa: B008
+) -> Response[messages.Pull | None]:
+    """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
     controller, book, agent = await own_book(request, id)
-    pull = await controller.ask(book, agent, wire.checked_request(data.request), data.explore_only)
+    pull = await controller.ask(book, agent, checked_request(data.request), data.explore_only)
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
 @post(
     "/collaborations/{id:str}/tell",
-    middleware=[member_only],
+    middleware=[agent_only],
     status_code=200,
-    summary="Report a claim's reward",
+    summary="Report the reward of a claim",
     **described(*WRITES, 404),
 )
-async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Tell]) -> wire.Told:
-    """Broadcast the reward of a claim. It is on disk when this is answered."""
+async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> messages.Told:
+    """Broadcast the reward of a claim. It is on disk before the answer is sent."""
     controller, book, agent = await own_book(request, id)
     return await controller.tell(book, agent, data.pull, data.reward)
 
 
 @post(
     "/collaborations/{id:str}/commits",
-    middleware=[member_only],
+    middleware=[agent_only],
     status_code=200,
     summary="Report commit pulls",
     **described(*WRITES),
 )
-async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Commits]) -> wire.Told:
-    """Count commit pulls that the client decided by itself."""
+async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]) -> messages.Told:
+    """Count commit pulls that the client decided itself."""
     controller, book, agent = await own_book(request, id)
     return await controller.commits(book, agent, data)
 
 
 @get(
     "/collaborations/{id:str}/agents/me",
-    middleware=[member_only],
-    summary="Yourself",
+    middleware=[agent_only],
+    summary="Your own entry",
     **described(401, 403, 503),
 )
-async def me(request: AnyRequest, id: FromPath[str]) -> wire.AgentView:
+async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
-    views = agent_views((await controller_of(request).fresh(id)).state)
+    views = agent_views((await controller_of(request).library.fresh(id)).state)
     return next(view for view in views if view.agent == agent)
 
 
 @patch(
     "/collaborations/{id:str}/agents/me",
-    middleware=[member_only],
+    middleware=[agent_only],
     summary="Change what you share",
     **described(*WRITES),
 )
-async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Consent]) -> wire.AgentView:
-    """Share these arms and no others from now on; claims on arms that are withdrawn are cancelled."""
+async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Consent]) -> messages.AgentView:
+    """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
     await controller.consent(book, agent, data.shares, data.request)
     return next(view for view in agent_views(book.state) if view.agent == agent)
@@ -327,43 +330,43 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[wire.Co
 
 @delete(
     "/collaborations/{id:str}/agents/me",
-    middleware=[member_only],
+    middleware=[agent_only],
     summary="Leave",
     **described(401, 403, 409, 503),
 )
 async def leave(request: AnyRequest, id: FromPath[str]) -> None:
-    """Leave; what was broadcast stays, and so does the agent's row of the settlement."""
+    """Leave. Broadcasts stay, and so does the agent's row in the settlement."""
     controller, agent = controller_of(request), who_of(request).agent
     assert agent is not None
-    book = await controller.fresh(id)
+    book = await controller.library.fresh(id)
     before = book.state.members[agent].left
     await controller.leave(book, agent)
     if not before:
         log.info("agent left", extra={"collaboration": id, "agent": agent})
 
 
-# the operator's machinery
+# monitoring
 
 
 @get(
     "/health",
-    summary="Whether this process answers",
+    summary="Whether the process is alive",
     **described(bearer=None),
 )
 async def health() -> dict[str, str]:
-    """Say that the process is alive."""
+    """Report that the process is alive."""
     return {"status": "ok", "version": __version__}
 
 
 @get(
     "/ready",
-    summary="Whether the database answers too",
+    summary="Whether requests can be served",
     **described(503, bearer=None),
 )
 async def ready(request: AnyRequest) -> dict[str, str]:
-    """Say that requests can be served."""
+    """Report that the database answers."""
     controller = controller_of(request)
-    await controller.reading(controller.store.ready)
+    await controller.call(controller.store.ready)
     return {"status": "ready"}
 
 

@@ -1,8 +1,8 @@
-"""The application: the API and the pages, put together and measured."""
+"""The application: the API and the pages, with metrics."""
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,10 +15,12 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from partage import __version__
-from partage.ledger import messages as wire
+from partage.ledger import messages
+from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
-from partage.service.http.api import API, health, metrics, ready
+from partage.service.http import api
 from partage.service.http.responses import FAILURES
+from partage.service.http.schema import add_facts
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
 from partage.service.runtime.controller import Controller
@@ -28,7 +30,7 @@ log = logging.getLogger("partage.service")
 
 
 class StrictRequest(Request[Any, Any, AppState]):
-    """A request whose JSON is read as what its handler takes, and strictly: "0.5" is no number."""
+    """A request whose JSON is decoded strictly as the type its handler takes: "0.5" is not a number."""
 
     async def json(self) -> Any:
         """Return the body as the handler's type."""
@@ -37,13 +39,13 @@ class StrictRequest(Request[Any, Any, AppState]):
         try:
             return msgspec.json.decode(await self.body() or b"null", type=kind)
         except msgspec.ValidationError as error:
-            raise wire.refusal_of(str(error), kind) from None
+            raise messages.refusal_of(str(error), kind) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise wire.not_json() from None
+            raise messages.not_json() from None
 
 
 def measured(app: ASGIApp) -> ASGIApp:
-    """Count each request and its time."""
+    """Count each request and measure its time."""
 
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         if str(scope["type"]) != "http":
@@ -59,7 +61,7 @@ def measured(app: ASGIApp) -> ASGIApp:
 
         try:
             await app(scope, receive, watching)
-        except Refused as error:  # of the middleware; it is answered further out
+        except Refused as error:  # raised by middleware, and answered further out
             status = error.status
             raise
         except StoreError:
@@ -71,12 +73,16 @@ def measured(app: ASGIApp) -> ASGIApp:
     return asgi
 
 
-def create_app(controller: Controller) -> Litestar:
-    """Return the application of a controller."""
+def create_app(
+    controller: Controller, metrics: Metrics | None = None, on_startup: Callable[[], None] | None = None
+) -> Litestar:
+    """Return the application of a controller. `on_startup` is called in the running event loop."""
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await controller.start()
+        controller.start()
+        if on_startup is not None:
+            on_startup()
         log.info("started", extra={"version": __version__})
         yield
         await controller.stop()
@@ -86,12 +92,12 @@ def create_app(controller: Controller) -> Litestar:
         "token": SecurityScheme(type="http", scheme="bearer", description="The operator's token, or an agent's."),
         "invite": SecurityScheme(type="http", scheme="bearer", description="The code of an invite."),
     }
-    return Litestar(
-        [Router("/v1", route_handlers=API), health, ready, metrics, *page_routes()],
+    app = Litestar(
+        [Router("/v1", route_handlers=api.API), api.health, api.ready, api.metrics, *page_routes()],
         lifespan=[lifespan],
-        state=AppState({"controller": controller, "metrics": Metrics()}),
+        state=AppState({"controller": controller, "metrics": metrics or Metrics()}),
         request_class=StrictRequest,
-        request_max_body_size=wire.LARGEST_BODY,
+        request_max_body_size=LARGEST_BODY,
         middleware=[measured],
         exception_handlers=FAILURES,
         openapi_config=OpenAPIConfig(
@@ -104,3 +110,5 @@ def create_app(controller: Controller) -> Litestar:
         ),
         logging_config=None,
     )
+    add_facts(app.openapi_schema)
+    return app

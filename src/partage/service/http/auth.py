@@ -1,4 +1,4 @@
-"""Who speaks: by a token or by a browser's session, found out before a call looks at anything else."""
+"""Who makes a request, and whether they may: by token or browser session, checked before anything else is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +8,17 @@ from litestar.connection import ASGIConnection
 from litestar.datastructures import State as AppState
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from partage.ledger.refusals import Refused
-from partage.service.runtime import secrets as access
+from partage.ledger.refusals import Refused, forbidden
+from partage.service.runtime import secrets
 from partage.service.runtime.controller import Controller
-from partage.service.runtime.secrets import Who
+from partage.service.runtime.sessions import Who
 
 COOKIE = "partage_session"
 AnyRequest = Request[Any, Any, AppState]
 Connection = ASGIConnection[Any, Any, Any, AppState]
+
+
+# who it is
 
 
 def bearer(connection: Connection) -> str | None:
@@ -28,36 +31,41 @@ def bearer(connection: Connection) -> str | None:
 
 
 def csrf_token(session: str) -> str:
-    """Return what a page must send along with its session, which no other site can know."""
-    return access.derived("", session, "csrf")
+    """Return the token that a page sends along with its session, and that no other site can know."""
+    return secrets.derived("", session, "csrf")
+
+
+def wrong_csrf() -> Refused:
+    """Return the refusal of a page's request without that token."""
+    return forbidden("csrf", "The page's token is missing or out of date; reload the page.")
 
 
 async def identify(connection: Connection) -> Who:
-    """Find out who speaks, by token or by a browser's session, before anything else is looked at."""
+    """Return who makes the request, by token or browser session."""
     controller: Controller = connection.app.state.controller
     token = bearer(connection)
     if token is not None:
-        secret, who = token, await controller.who(token)
+        secret, who = token, await controller.sessions.who(token)
     else:
         session = connection.cookies.get(COOKIE)
         if session is None:
-            raise Refused(401, "This needs a token: send the header Authorization: Bearer TOKEN.")
-        secret, who = session, await controller.session(session)
+            raise Refused(401, "no_token", "This call needs a token: send the header Authorization: Bearer TOKEN.")
+        secret, who = session, await controller.sessions.session(session)
         safe = connection.scope.get("method") in ("GET", "HEAD")
         if not safe and connection.headers.get("x-csrf-token") != csrf_token(session):
-            raise Refused(403, "The page's token is missing or old; reload the page.")
+            raise wrong_csrf()
     connection.scope["partage"] = (secret, who)  # type: ignore[typeddict-unknown-key]
     return who
 
 
 def who_of(request: AnyRequest) -> Who:
-    """Return who speaks, as `identify` found."""
+    """Return who makes the request, as `identify` found."""
     who: Who = request.scope["partage"][1]  # type: ignore[typeddict-item]
     return who
 
 
 def secret_of(request: AnyRequest) -> str:
-    """Return the secret that was shown."""
+    """Return the token or session of the request."""
     secret: str = request.scope["partage"][0]  # type: ignore[typeddict-item]
     return secret
 
@@ -68,40 +76,62 @@ def controller_of(request: AnyRequest) -> Controller:
     return controller
 
 
-# These stand before a handler as middleware: for a guard the framework copies the handler at every request, which
-# costs as much as the check.
+# whether they may
+
+
+def require_operator(who: Who, collaboration: str = "") -> None:
+    """Require the operator."""
+    if not who.operator:
+        raise forbidden("not_permitted", "Only the operator may do this.")
+
+
+def require_agent(who: Who, collaboration: str) -> None:
+    """Require an agent of this collaboration."""
+    if who.agent is None:
+        raise forbidden("not_permitted", "Only agents may do this: use the token you got when you joined.")
+    require_reader(who, collaboration)
+
+
+def require_reader(who: Who, collaboration: str) -> None:
+    """Require the operator or an agent of this collaboration."""
+    if not who.operator and who.collaboration != collaboration:
+        raise forbidden("other_collaboration", "Your token is for another collaboration.")
+
+
+# These run before a handler as middleware. As guards they would cost more: the framework copies a guarded handler at
+# every request, which takes as long as the check itself.
 
 
 def operator_only(app: ASGIApp) -> ASGIApp:
-    """Refuse all but the operator."""
-    return _only(lambda who, _: access.needs_operator(who), app)
+    """Let only the operator through."""
+    return _only(require_operator, app)
 
 
-def member_only(app: ASGIApp) -> ASGIApp:
-    """Refuse all but agents of this collaboration."""
-    return _only(access.needs_agent, app)
+def agent_only(app: ASGIApp) -> ASGIApp:
+    """Let only agents of this collaboration through."""
+    return _only(require_agent, app)
 
 
-def readers_only(app: ASGIApp) -> ASGIApp:
-    """Refuse all but the operator and agents of this collaboration."""
-    return _only(access.needs_reader, app)
+def reader_only(app: ASGIApp) -> ASGIApp:
+    """Let only the operator and agents of this collaboration through."""
+    return _only(require_reader, app)
 
 
-def bearers_only(app: ASGIApp) -> ASGIApp:
-    """Refuse whoever shows nothing; whether it is an invite that may be used, joining tells."""
+def bearer_only(app: ASGIApp) -> ASGIApp:
+    """Require a bearer token; whether it is an invite that can be used, joining tells."""
 
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         if bearer(ASGIConnection(scope)) is None:
-            raise Refused(401, "Joining needs an invite: send the header Authorization: Bearer INVITE.")
+            raise Refused(401, "no_token", "Joining needs an invite: send the header Authorization: Bearer INVITE.")
         await app(scope, receive, send)
 
     return asgi
 
 
-def _only(check: Callable[[Who, str], object], app: ASGIApp) -> ASGIApp:
+def _only(require: Callable[[Who, str], None], app: ASGIApp) -> ASGIApp:
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         who = await identify(ASGIConnection(scope))
-        check(who, scope["path_params"].get("id", ""))
+        require(who, scope["path_params"].get("id", ""))
         await app(scope, receive, send)
 
     return asgi

@@ -1,4 +1,4 @@
-"""How a request that is refused, or fails, is answered: a status and a sentence, and nothing of what was sent."""
+"""How a refused or failed request is answered: `{error, code, field?}`, with nothing of what was sent."""
 
 import logging
 import traceback
@@ -7,53 +7,61 @@ from typing import Any
 from litestar import Response
 from litestar.exceptions import HTTPException, ValidationException
 
-from partage.ledger import messages as wire
+from partage.ledger import messages
+from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http.auth import AnyRequest
 from partage.service.store import StoreError
 
 log = logging.getLogger("partage.service")
 
+# What the framework itself refuses, by status.
+FRAMEWORK = {
+    400: ("invalid_body", "This request cannot be read."),
+    404: ("not_found", "There is nothing at this address; /schema lists what there is."),
+    405: ("method_not_allowed", "This address does not take this method; /schema lists the ones it takes."),
+    413: ("too_large", f"The body is too large; the limit is {LARGEST_BODY:,} bytes."),
+}
 
-def refused(_: AnyRequest, error: Refused) -> Response[wire.Error]:
+
+def refused(_: AnyRequest, error: Refused) -> Response[messages.Error]:
     """Answer a refusal."""
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
-    return Response(wire.Error(error.sentence, error.field), status_code=error.status, headers=headers)
+    body = messages.Error(error.sentence, error.code, error.field)
+    return Response(body, status_code=error.status, headers=headers)
 
 
-def invalid_body(request: AnyRequest, error: ValidationException) -> Response[wire.Error]:
-    """Answer a body that is not what it must be."""
+def invalid_body(request: AnyRequest, error: ValidationException) -> Response[messages.Error]:
+    """Answer a body that does not have the expected fields."""
     extra: Any = error.extra
     first = extra[0] if isinstance(extra, list) and extra else {}
     data = request.route_handler.parsed_data_field
     field = first.get("key", "data")
     place = "" if field == "data" else f" - at `$.{field}`"
-    return refused(request, wire.refusal_of(f"{first.get('message', '')}{place}", data.annotation if data else None))
+    found = messages.refusal_of(f"{first.get('message', '')}{place}", data.annotation if data else None)
+    return refused(request, found)
 
 
-def http_error(request: AnyRequest, error: HTTPException) -> Response[wire.Error]:
+def http_error(request: AnyRequest, error: HTTPException) -> Response[messages.Error]:
     """Answer what the framework refuses, in our words."""
-    sentence = {
-        400: "This request cannot be read.",
-        404: "There is nothing at this address; /schema lists what there is.",
-        405: "This address does not take this method; /schema lists what it takes.",
-        413: f"The body is too large; at most {wire.LARGEST_BODY:,} bytes are taken.",
-    }.get(error.status_code, "This request cannot be served.")
-    return Response(wire.Error(sentence), status_code=error.status_code)
+    code, sentence = FRAMEWORK.get(error.status_code, ("invalid_body", "This request cannot be served."))
+    return refused(request, Refused(error.status_code, code, sentence))
 
 
-def store_failed(_: AnyRequest, error: StoreError) -> Response[wire.Error]:
-    """Answer that the database cannot be used now; the operator's log says why."""
+def store_failed(request: AnyRequest, error: StoreError) -> Response[messages.Error]:
+    """Answer that the database does not work; the log says why."""
     log.error("database failed", extra={"reason": str(error)})
-    return Response(wire.Error("The database does not answer; try again later."), status_code=503)
+    sentence = "The database does not answer; try again later."
+    return refused(request, Refused(503, "database_unavailable", sentence))
 
 
-def failed(_: AnyRequest, error: Exception) -> Response[wire.Error]:
-    """Answer a defect of ours. The log says where, and not what was sent."""
+def failed(request: AnyRequest, error: Exception) -> Response[messages.Error]:
+    """Answer a defect of ours. The log says where it is, not what was sent."""
     where = traceback.extract_tb(error.__traceback__)[-6:]
     places = [f"{frame.name}:{frame.lineno}" for frame in where]
     log.error("unexpected error", extra={"error": type(error).__name__, "where": places})
-    return Response(wire.Error("Something is wrong with the controller; its log says where."), status_code=500)
+    sentence = "The controller failed to handle this request; its log says where."
+    return refused(request, Refused(500, "internal", sentence))
 
 
 FAILURES: dict[Any, Any] = {

@@ -1,10 +1,12 @@
-"""What /schema says of a call, where the framework cannot know it."""
+"""What the OpenAPI document says where the framework cannot know it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from litestar.openapi import ResponseSpec
 from litestar.openapi.spec import (
+    OpenAPI,
     OpenAPIHeader,
     OpenAPIResponse,
     OpenAPIType,
@@ -14,17 +16,20 @@ from litestar.openapi.spec import (
     Schema,
 )
 
-from partage.ledger import messages as wire
+from partage.ledger import messages
+from partage.ledger.refusals import CODES
+from partage.rules import live_rules
+from partage.settle import SETTLEMENTS
 
 ERRORS = {
-    400: "The body is not JSON, or no object.",
-    401: "No token, or one that is not known.",
-    403: "Not this token's to do.",
-    404: "It is not there.",
-    409: "Not now.",
+    400: "The body is not a JSON object.",
+    401: "The token is missing or unknown.",
+    403: "Not permitted.",
+    404: "Not found.",
+    409: "Conflicts with the current state.",
     413: "The body is too large.",
     422: "A field is missing, unknown or out of range.",
-    503: "The database does not answer, or the controller is very busy: try again.",
+    503: "The database does not answer, or the controller is busy; try again.",
 }
 READS = (401, 403, 404, 503)
 WRITES = (400, 401, 403, 409, 413, 422, 503)
@@ -32,7 +37,7 @@ WRITES = (400, 401, 403, 409, 413, 422, 503)
 
 @dataclass
 class Call(Operation):
-    """A call. The framework takes any that has an id in its address for one that may be 400."""
+    """A call. The framework adds a 400 to every call with an id in its path; ours answer 404."""
 
     def __post_init__(self) -> None:
         if self.request_body is None and self.responses is not None:
@@ -41,7 +46,7 @@ class Call(Operation):
 
 @dataclass
 class BareCall(Call):
-    """A call that may be made without a body."""
+    """A call whose body is optional."""
 
     def __post_init__(self) -> None:
         assert isinstance(self.request_body, RequestBody)
@@ -58,9 +63,14 @@ class TaggedCall(Call):
         for status in ("200", "304"):
             answer = (self.responses or {})[status]
             assert isinstance(answer, OpenAPIResponse)
-            answer.headers = {"ETag": OpenAPIHeader(schema=text, description="It covers every change.")}
+            answer.headers = {
+                "ETag": OpenAPIHeader(schema=text, description="It changes with every change of the board.")
+            }
         known = Parameter(
-            name="If-None-Match", param_in="header", schema=text, description="An ETag: 304 if it holds."
+            name="If-None-Match",
+            param_in="header",
+            schema=text,
+            description="An ETag; the answer is 304 if it still matches.",
         )
         self.parameters = [*(self.parameters or ()), known]
 
@@ -71,12 +81,28 @@ def described(
     bearer: str | None = "token",
     answers: dict[int, ResponseSpec] | None = None,
 ) -> dict[str, Any]:
-    """Return what /schema says of a call: how it may be refused, what it needs, and answers of no type of ours."""
-    found = {status: ResponseSpec(wire.Error, False, ERRORS[status]) for status in sorted(errors)}
+    """Return what the document says of a call: its refusals, its token, and answers that are not a struct of ours."""
+    found = {status: ResponseSpec(messages.Error, False, ERRORS[status]) for status in sorted(errors)}
     security: list[dict[str, list[str]]] = [] if bearer is None else [{bearer: []}]
     return {"operation_class": kind, "responses": {**(answers or {}), **found}, "security": security}
 
 
 def answer_of(data: Any, description: str, media_type: str = "application/json") -> ResponseSpec:
-    """Return how an answer is described."""
+    """Return the description of an answer."""
     return ResponseSpec(data, False, description, media_type)
+
+
+def add_facts(document: OpenAPI) -> None:
+    """Add the codes of refusals, and the rules and settlements to choose from, to the structs that have them."""
+    allowed: dict[str, dict[str, Iterable[str]]] = {
+        "Error": {"code": CODES},
+        "NewCollaboration": {"rule": live_rules(), "settlement": SETTLEMENTS},
+    }
+    for struct, fields in allowed.items():
+        properties = document.components.schemas[struct].properties or {}
+        for field, values in fields.items():
+            schema = properties[field]
+            assert isinstance(schema, Schema)
+            for part in [schema, *(schema.one_of or ())]:
+                if isinstance(part, Schema) and part.type == OpenAPIType.STRING:
+                    part.enum = list(values)

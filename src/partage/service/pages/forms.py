@@ -1,45 +1,89 @@
-"""What people type into forms, turned into what the API takes."""
+"""The create form: what it offers, and how its fields become a request of the API.
+
+Rules, their parameters, settlements and defaults come from the registry and `partage.ledger.config`.
+"""
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from partage.ledger.messages import NewCollaboration, not_allowed
+from partage.errors import InputError
+from partage.ledger.config import DEFAULTS as CONFIG
+from partage.ledger.fields import not_allowed
+from partage.ledger.messages import NewCollaboration
 from partage.ledger.refusals import Refused
+from partage.rules import Parameter, live_rules
+from partage.settle import SETTLEMENTS, settlement_for
 
-RULES = {
-    "balanced-etc": "The paper's rule: every arm in play is broadcast about equally often.",
-    "balanced-glr": "Far fewer broadcasts: the evidence decides which arms are still worth trying. Recommended.",
-    "kl-etc": "The paper's order of exploring, with a sharper test.",
-    "unbalanced-etc": "No balance: an arm may be broadcast as often as its sharers like.",
-}
-SETTLEMENTS = {
-    "": "The paper's for balanced-etc with a finite balance; none for the others.",
-    "paper": "As in the paper; it pays for itself with thousands of agents.",
-    "equal-share": "Everyone is covered with high probability, and all pay the same share, up to a ceiling.",
-    "equal-share-expected": "Everyone is covered on average; the cheapest for all.",
+SUMMARIES = {
+    "paper": "As in the paper. The controller breaks even with a few thousand agents.",
+    "equal-share": "Every agent is covered with high probability; all pay the same share, up to a ceiling.",
+    "equal-share-expected": "Every agent is covered on average; the lowest charges. Recommended.",
     "none": "No money moves.",
 }
-DEFAULTS = {
-    "name": "",
-    "arms": "",
-    "horizon": "10000",
-    "rule": "balanced-etc",
-    "balance": "",
-    "settlement": "equal-share-expected",  # with it the controller does not lose where agents are few
-    "fee": "0",
-    "value": "1",
-    "claim_seconds": "60",
-    "invites": "3",
-}
+
+
+class RuleOption(NamedTuple):
+    """A rule in the form: the settlements that fit it, and which of the form's parameters it takes."""
+
+    name: str
+    summary: str
+    settlements: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+class SettlementOption(NamedTuple):
+    """A settlement in the form, and whether it takes a fee."""
+
+    name: str
+    summary: str
+    fee: bool
+
+
+def rule_options() -> list[RuleOption]:
+    """Return the rules to choose from."""
+    return [
+        RuleOption(name, rule.summary, rule().settlements, tuple(p.name for p in rule.parameters if p.name in CONFIG))
+        for name, rule in live_rules().items()
+    ]
+
+
+def settlement_options() -> list[SettlementOption]:
+    """Return the settlements to choose from."""
+    return [SettlementOption(name, SUMMARIES.get(name, ""), _takes_fee(name)) for name in SETTLEMENTS]
+
+
+def _takes_fee(settlement: str) -> bool:
+    rule = next(made for made in (rule() for rule in live_rules().values()) if settlement in made.settlements)
+    try:
+        settlement_for(settlement, rule, fee=1.0)
+    except InputError:
+        return False
+    return True
+
+
+def parameters() -> dict[str, Parameter]:
+    """Return the parameters of rules that a collaboration can set."""
+    return {p.name: p for rule in live_rules().values() for p in rule.parameters if p.name in CONFIG}
+
+
+def defaults() -> dict[str, str]:
+    """Return the form's fields as they are at first."""
+    first = {"name": "", "arms": "", "horizon": "10000", "invites": "3"}
+    return first | {name: "" if value is None else _text(value) for name, value in CONFIG.items()}
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def number(form: Mapping[str, str], field: str) -> float:
-    """Return the number in a field; thousands may be set apart by commas, spaces or underscores."""
+    """Return the number in a field. Commas, spaces and underscores may separate thousands."""
     text = form.get(field, "").strip()
-    for apart in (",", " ", "_", "\u202f"):
-        text = text.replace(apart, "")
+    for separator in (",", " ", "_", "\u202f"):
+        text = text.replace(separator, "")
     try:
-        found = float(text or DEFAULTS[field])
+        found = float(text or defaults()[field])
     except ValueError:
         raise not_allowed(field) from None
     if not math.isfinite(found):
@@ -48,7 +92,7 @@ def number(form: Mapping[str, str], field: str) -> float:
 
 
 def arms_of(text: str) -> list[str]:
-    r"""Return the arms, one a line; in a single line, between commas.
+    r"""Return the arms, one per line; if there is one line, it is split at commas.
 
     >>> arms_of("Pens, blue\n Paper \n\n"), arms_of("Pens, Paper,")
     (['Pens, blue', 'Paper'], ['Pens', 'Paper'])
@@ -60,7 +104,7 @@ def arms_of(text: str) -> list[str]:
 
 
 def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
-    """Return the collaboration that a form asks for; its fields are checked further where it is created."""
+    """Return the collaboration that a form asks for. Its fields are checked where it is created."""
     balance: float | str | None = form.get("balance", "").strip().lower() or None
     if balance is not None and balance != "inf":
         try:
@@ -74,9 +118,9 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         name=form.get("name", "").strip(),
         arms=arms_of(form.get("arms", "")),
         horizon=number(form, "horizon"),
-        rule=form.get("rule", DEFAULTS["rule"]),
+        rule=form.get("rule") or CONFIG["rule"],
         balance=balance,
-        settlement=form.get("settlement") or None,
+        settlement=form.get("settlement") or CONFIG["settlement"],
         fee=number(form, "fee"),
         value=number(form, "value"),
         claim_seconds=number(form, "claim_seconds"),
@@ -86,10 +130,9 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
 
 
 def at_field(refusal: Refused) -> dict[str, str]:
-    """Return a refusal by the form's field it belongs to; under "" if it belongs to none."""
+    """Return a refusal's sentence under the form field it belongs to, or under "" if it belongs to none."""
     field = (refusal.field or "").split("[")[0].split(".")[0]
-    sentence = refusal.sentence
-    if field in DEFAULTS:  # beside the field its name need not be said again
-        lead = f"The field {refusal.field} must be "
-        sentence = sentence.replace(lead, "This must be ")
-    return {field if field in DEFAULTS else "": sentence}
+    if field not in defaults():
+        return {"": refusal.sentence}
+    # The sentence stands beside the field, so it need not name it.
+    return {field: refusal.sentence.replace(f"The field {refusal.field} must be ", "This must be ")}

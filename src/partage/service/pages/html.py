@@ -1,4 +1,4 @@
-"""Templates, the files that pages load, and the headers that every page has."""
+"""Templates, static files, and the headers of every page."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ from litestar import Response
 HERE = Path(__file__).parent
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
-# Nothing inline and nothing from elsewhere: what a member typed can at worst be read.
+# Nothing inline and nothing from other sites, so text that a member typed can never run.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -24,7 +24,7 @@ HEADERS = {
 
 
 class Static:
-    """The files that pages load, in memory: there are few, and no path of a request ever reaches the disk."""
+    """The static files, in memory: there are few, and no path from a request ever reaches the disk."""
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, tuple[bytes, str, str]] = {}
@@ -35,7 +35,7 @@ class Static:
                 self.files[name] = body, KINDS[path.suffix], hashlib.sha256(body).hexdigest()[:16]
 
     def address(self, name: str) -> str:
-        """Return a file's address; it changes with the content, so that browsers may keep what they have."""
+        """Return a file's address. It changes with the content, so browsers can cache it forever."""
         return f"/static/{name}?v={self.files[name][2]}"
 
 
@@ -43,7 +43,7 @@ STATIC = Static(HERE / "static")
 
 
 def money(micro: int, fine: bool = False) -> str:
-    """Return an amount for people, in units: to the hundredth, or `fine` to the last micro-unit.
+    """Return an amount in units as text: to the hundredth, or with `fine` to the micro-unit.
 
     >>> money(1_234_567_890), money(-5_000_000), money(4), money(-4), money(-250_004, fine=True)
     ('1,234.57', '−5.00', '0.00', '0.00', '−0.250004')
@@ -56,7 +56,7 @@ def money(micro: int, fine: bool = False) -> str:
 
 
 def listed(names: list[str], most: int = 4) -> str:
-    """Return names as they stand in a sentence.
+    """Return names as an enumeration in a sentence.
 
     >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d"], most=2), listed([])
     ('a, b and c', 'a, b and 2 more', 'nothing')
@@ -69,7 +69,7 @@ def listed(names: list[str], most: int = 4) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a number with its noun.
 
     >>> counted(1, "arm"), counted(2000, "arm")
     ('1 arm', '2,000 arms')
@@ -89,6 +89,6 @@ TEMPLATES.filters.update(money=money, listed=listed, counted=counted)
 
 
 def page(template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any) -> Response[str]:
-    """Return a page, or a part of one."""
+    """Return a page or a fragment of one."""
     text = TEMPLATES.get_template(template).render(given)
     return Response(text, status_code=status, media_type="text/html", headers={**HEADERS, **(headers or {})})

@@ -1,7 +1,6 @@
-"""What a page shows of a collaboration: snapshots that are sent while it goes on, a feed of sentences, its history.
+"""What the pages show of a collaboration while it runs: snapshots, a feed of sentences, the settlement, its history.
 
-The operator's snapshots have all agents in them. A member's have the board, which is public among members, and of all
-agents herself alone.
+An operator's snapshot lists all agents. A member's has the board, which every member may read, and the member alone.
 """
 
 import asyncio
@@ -30,20 +29,21 @@ from partage.ledger.settlement import own_view
 from partage.ledger.state import State
 from partage.service.pages.html import counted, listed, money
 from partage.service.runtime.book import Book
-from partage.service.runtime.controller import PREVIEW_PAUSE, Controller
+from partage.service.runtime.controller import Controller
+from partage.service.runtime.settlements import PREVIEW_PAUSE
 
 FEED = 40  # sentences on a page
-SCANNED = 50_000  # events that a history reads at most: the last ones
-CHUNK = 2_000  # of them at a time, so that others are served in between
+SCANNED = 50_000  # events that a history reads at most, counted from the end
+CHUNK = 2_000  # of them at a time, so that other requests are served in between
 POINTS = 300  # of a history
-NUMBERS = 60_000  # in a history: with many arms it has fewer points
-PAUSE = 0.15  # seconds between snapshots, beyond those between two changes
-BYTES_A_SECOND = 500_000  # of snapshots on one page: large ones come less often
-LONGEST = 900.0  # seconds of one stream; then the browser opens another, and shows that its session still holds
+NUMBERS = 60_000  # in a history; with many arms it has fewer points
+PAUSE = 0.15  # seconds between two snapshots, in addition to the pause between two changes
+BYTES_A_SECOND = 500_000  # of snapshots on one page; large ones are sent less often
+LONGEST = 900.0  # seconds of one stream; then the browser opens another, which checks its session again
 
 
 class Said(Struct):
-    """A sentence of the feed. A sentence that sums up several events grows in place, under the key of the first."""
+    """A sentence of the feed. One that sums up several events has the key of the first, so that it grows in place."""
 
     key: int
     time: int
@@ -53,7 +53,7 @@ class Said(Struct):
 
 
 class AgentRow(Struct):
-    """An agent as the operator's page shows her."""
+    """An agent on the operator's page."""
 
     agent: str
     name: str
@@ -64,7 +64,7 @@ class AgentRow(Struct):
 
 
 class Own(Struct):
-    """A member as her own page shows her; pulls by arm."""
+    """A member on their own page; pulls by arm."""
 
     shares: list[int]
     explore: list[int]
@@ -74,7 +74,7 @@ class Own(Struct):
 
 
 class Snapshot(Struct, omit_defaults=True):
-    """A collaboration at one moment, to the operator (`agents`) or to a member (`me`)."""
+    """A collaboration at one moment, for the operator (`agents`) or for a member (`me`)."""
 
     time: int
     board: msgspec.Raw
@@ -84,7 +84,7 @@ class Snapshot(Struct, omit_defaults=True):
 
 
 class Amounts(Struct):
-    """An agent's part of the settlement, for people. `word` says what the sign of net means."""
+    """An agent's part of the settlement, as text. `word` says what the sign of net means."""
 
     agent: str
     explore: int
@@ -96,7 +96,7 @@ class Amounts(Struct):
 
 
 class Money(Struct, omit_defaults=True):
-    """The settlement as a page shows it; the totals are the operator's."""
+    """The settlement on a page; only the operator gets the totals."""
 
     closed: bool
     settlement: str
@@ -110,7 +110,7 @@ class Money(Struct, omit_defaults=True):
 
 
 class _Broadcast(Struct):
-    """Of a tell, what a history needs."""
+    """The part of a broadcast that a history needs."""
 
     time: int
     arm: int
@@ -133,7 +133,9 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
         )
         for member in state.members.values()
     ]
-    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.feed], None), agents=rows)
+    return Snapshot(
+        state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], None), agents=rows
+    )
 
 
 def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot:
@@ -147,14 +149,14 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         member.used,
         member.left,
     )
-    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.feed], agent), me=own)
+    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], agent), me=own)
 
 
 def money_view(view: SettlementView, agent: str | None) -> Money:
-    """Return a settlement for the operator's page (None) or a member's."""
+    """Return a settlement for the operator's page (`agent` None) or a member's."""
     seen = view if agent is None else own_view(view, agent)
     most = max((amount for row in seen.rows for amount in (row.compensation, row.charge)), default=0)
-    fine = most < 1_000_000  # where nobody moves as much as one unit, hundredths would hide it all
+    fine = most < 1_000_000  # if every amount is below one unit, hundredths would hide it
     rows = []
     for row in seen.rows:
         net = money(row.net, fine)
@@ -169,7 +171,7 @@ def money_view(view: SettlementView, agent: str | None) -> Money:
 
 
 def _word(amount: str, above: str, below: str) -> str:
-    """Return what an amount means as it is shown: rounded to nothing, it is nothing."""
+    """Return what an amount means as it is shown: one that rounds to zero is even."""
     return below if amount.startswith("−") else above if amount.strip("0.") else "even"
 
 
@@ -177,10 +179,9 @@ def _word(amount: str, above: str, below: str) -> str:
 
 
 def feed(state: State, events: list[AnyEvent], reader: str | None) -> list[Said]:
-    """Return the last events as sentences, the newest first; a reader who is a member hears of no others' commits.
+    """Return the last events as sentences, newest first; a member (`reader`) does not see others' commit pulls.
 
-    A claim is told of only while it is open, since its broadcast follows. Commit pulls that come one after the other
-    are summed up in one sentence.
+    A claim appears only while it is open, since its broadcast follows. Consecutive commit pulls become one sentence.
     """
     told: list[Said] = []
     run: list[Commit] = []  # newest first
@@ -216,7 +217,7 @@ def _committed(state: State, run: list[Commit]) -> Said:
 
 
 def _said(state: State, event: AnyEvent) -> Said | None:
-    """Return an event as a sentence; None if nobody needs to hear it."""
+    """Return an event as a sentence, or None if the feed leaves it out."""
     arms = state.config.arms
     agent = getattr(event, "agent", None)
     name = state.members[agent].name if agent is not None and agent in state.members else ""
@@ -231,7 +232,7 @@ def _said(state: State, event: AnyEvent) -> Said | None:
         case Claim(arm=arm) if event.seq in state.claims:
             kind, text = "claim", f"{name} is exploring {arms[arm]}"
         case Lapse():
-            kind, text = "lapse", f"{name} did not report in time; the place is free again"
+            kind, text = "lapse", f"{name} did not report in time; the claim lapsed"
         case Consent(shares=shares):
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
@@ -244,12 +245,12 @@ def _said(state: State, event: AnyEvent) -> Said | None:
 
 
 async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
-    """Return events from before this process remembers any, if the feed would be short without them."""
-    if len(book.feed) >= 5 * FEED:
+    """Return events from before this process started, if the feed would be short without them."""
+    if len(book.recent) >= 5 * FEED:
         return []
-    first = book.feed[0].seq if book.feed else book.state.seq + 1
+    first = book.recent[0].seq if book.recent else book.state.seq + 1
     after = max(0, first - 1 - 2 * FEED)
-    rows = await controller.reading(controller.store.rows, book.id, after, first - 1 - after)
+    rows = await controller.call(controller.store.rows, book.id, after, first - 1 - after)
     return [decode(row.body) for row in rows]
 
 
@@ -259,9 +260,9 @@ async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
 async def live(
     controller: Controller, book: Book, snapshot: Callable[[Book, list[AnyEvent]], Snapshot], agent: str | None
 ) -> AsyncIterator[bytes]:
-    """Send a snapshot now and after each change, and the settlement whenever it is computed anew.
+    """Send a snapshot now and after each change, and the settlement whenever it is recomputed.
 
-    The two are separate, since a settlement can take a second, and the board shall not wait for it.
+    The two are separate messages: a settlement can take a second, and the board does not wait for it.
     """
     changes = controller.watch(book.id)
     earlier = await earlier_events(controller, book)
@@ -277,7 +278,7 @@ async def live(
     async def settlement() -> SettlementView:
         while not book.state.closed and loop.time() < due:
             await asyncio.sleep(0.1)
-        return await controller.settlement(book.id, recent=True)
+        return await controller.settlements.view(book.id, recent=True)
 
     turn = asyncio.create_task(change())
     account: asyncio.Task[SettlementView] | None = asyncio.create_task(settlement())
@@ -301,8 +302,7 @@ async def live(
                 if changed is None:
                     yield b": still here\n\n"
                 else:
-                    while book.writing is not None:  # a page shows what is on disk and nothing else
-                        await book.writing
+                    await book.on_disk()  # a page shows only what is on disk
                     body = msgspec.json.encode(snapshot(book, earlier))
                     if body != sent:
                         sent = body
@@ -326,7 +326,7 @@ async def live(
 async def history(controller: Controller, book: Book) -> dict[str, Any]:
     """Return broadcasts per arm over time: points [time, broadcasts, of each arm …], from the last events.
 
-    The counts at the end are known, so that the counts where the reading begins follow by subtraction.
+    The counts at the end are known, so the counts where the reading begins follow by subtraction.
     """
     state = book.state
     last, counts, arms = state.seq, list(state.board.counts), state.board.arms
@@ -334,7 +334,7 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
     told: list[_Broadcast] = []
     decoder = msgspec.json.Decoder(_Broadcast)
     while after < last:
-        rows = await controller.reading(controller.store.rows, book.id, after, min(CHUNK, last - after))
+        rows = await controller.call(controller.store.rows, book.id, after, min(CHUNK, last - after))
         if not rows:
             break
         told += [decoder.decode(row.body) for row in rows if row.pull is not None]
@@ -348,7 +348,7 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
 
 
 def _points(counts: list[int], told: list[_Broadcast], started: int, most: int) -> Iterator[list[int]]:
-    """Yield at most about `most` points, evenly over the broadcasts, with the first and the last."""
+    """Yield about `most` points at most, evenly over the broadcasts, including the first and the last."""
     version = sum(counts)
     yield [started, version, *counts]
     step = max(1, -(-len(told) // most))

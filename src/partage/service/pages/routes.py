@@ -1,4 +1,4 @@
-"""The pages' routes. They call the same methods of the controller as the API, for whoever the session belongs to."""
+"""The routes of the pages. They call the same methods of the controller as the API, for the owner of the session."""
 
 import csv
 import io
@@ -13,36 +13,45 @@ from litestar.datastructures import Cookie
 from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
-from partage.ledger import messages as wire
+from partage.ledger.messages import NewInvites
 from partage.ledger.refusals import Refused, forbidden, missing
-from partage.service.http.auth import COOKIE, AnyRequest, bearer, controller_of, csrf_token, readers_only
+from partage.rules import RULES
+from partage.service.http.auth import (
+    COOKIE,
+    AnyRequest,
+    bearer,
+    controller_of,
+    csrf_token,
+    reader_only,
+    require_operator,
+    wrong_csrf,
+)
 from partage.service.http.responses import refused
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
-from partage.service.runtime import secrets as access
-from partage.service.runtime.book import Book, clock
-from partage.service.runtime.controller import SESSION_TIME, Controller
-from partage.service.runtime.invites import expiring
-from partage.service.runtime.secrets import Who, needs_operator
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import Controller
+from partage.service.runtime.secrets import derived, fresh
+from partage.service.runtime.sessions import SESSION_TIME, Who
 
 YEAR = 365 * 24 * 3600
-LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before one logs in on it
+LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before someone logs in on it
 STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
 
-# who looks
+# the session
 
 
 async def seen(request: AnyRequest) -> tuple[str, Who]:
-    """Return the browser's session and whose it is, or refuse with 401."""
+    """Return the browser's session and who it belongs to."""
     session = request.cookies.get(COOKIE)
     if session is None:
-        raise Refused(401, "Log in first.")
-    return session, await controller_of(request).session(session)
+        raise Refused(401, "no_token", "Log in first.")
+    return session, await controller_of(request).sessions.session(session)
 
 
 async def maybe_seen(request: AnyRequest) -> tuple[str, Who] | None:
-    """Return the browser's session, or None if there is none that is valid."""
+    """Return the browser's session, or None if it has none that is valid."""
     try:
         return await seen(request)
     except Refused:
@@ -50,54 +59,54 @@ async def maybe_seen(request: AnyRequest) -> tuple[str, Who] | None:
 
 
 async def operator(request: AnyRequest) -> str:
-    """Return the operator's session, or refuse."""
+    """Return the operator's session."""
     session, who = await seen(request)
-    needs_operator(who)
+    require_operator(who)
     return session
 
 
 async def posted(request: AnyRequest) -> tuple[str, Who, dict[str, str]]:
-    """Return session, who it is, and the form. Only our own pages know the token that must come with it."""
+    """Return the session, who it belongs to, and the form. Only our own pages know the token it must come with."""
     session, who = await seen(request)
     form = await fields(request)
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
     if not secrets.compare_digest(given.encode(), csrf_token(session).encode()):
-        raise forbidden("The page's token is missing or old; reload the page.")
+        raise wrong_csrf()
     return session, who, form
 
 
 async def fields(request: AnyRequest) -> dict[str, str]:
-    """Return a form's fields."""
+    """Return the fields of a form."""
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 
 def secure(request: AnyRequest) -> bool:
-    """Whether the browser came over https, to us or to the proxy before us."""
+    """Whether the browser uses https, to us or to the proxy before us."""
     return (request.headers.get("x-forwarded-proto") or request.url.scheme).split(",")[0].strip() == "https"
 
 
 def cookie(request: AnyRequest, value: str, seconds: int, key: str = COOKIE) -> Cookie:
-    """Return the session's cookie, or another that is as closed."""
+    """Return the session's cookie, or another one as protected."""
     flags: dict[str, Any] = {"httponly": True, "samesite": "strict", "secure": secure(request)}
     return Cookie(key=key, value=value, max_age=seconds, path="/", **flags)
 
 
 def safe_next(address: str) -> str:
-    """Return an address of ours to go on to; any other becomes the first page."""
+    """Return the address to continue at, if it is one of ours; else the first page."""
     return address if re.fullmatch(r"/(me|c/[0-9A-Za-z_-]+)?", address) else "/"
 
 
-# coming and going
+# logging in and out
 
 
 def login_token(secret: str) -> str:
-    """Return what a form for logging in must send along with its cookie, which no other site can know."""
-    return access.derived("", secret, "login")
+    """Return the token that a login form sends along with its cookie, and that no other site can know."""
+    return derived("", secret, "login")
 
 
 def login_page(request: AnyRequest, template: str = "login.html", status: int = 200, **given: Any) -> Response[str]:
-    """Return a page on which one can log in. Several that are open in one browser share its cookie."""
-    secret = request.cookies.get(LOGIN_COOKIE) or access.fresh("")
+    """Return a page with a login form. Several such pages in one browser share its cookie."""
+    secret = request.cookies.get(LOGIN_COOKIE) or fresh("", controller_of(request).system.random_bytes)
     answer = page(template, status, csrf=None, login=login_token(secret), **given)
     answer.set_cookie(cookie(request, secret, LOGIN_TIME, LOGIN_COOKIE))
     return answer
@@ -105,23 +114,23 @@ def login_page(request: AnyRequest, template: str = "login.html", status: int = 
 
 @post("/login", status_code=303)
 async def login(request: AnyRequest) -> Response[Any]:
-    """Begin a session with a token, the operator's or an agent's."""
-    # A page elsewhere must not log a browser in as somebody else; browsers say where a form came from.
+    """Begin a session with the operator's token or an agent's."""
+    # Another site must not log a browser in as someone else; browsers say where a form came from.
     if request.headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
-        raise forbidden("Log in from this site's own page.")
+        raise forbidden("csrf", "Log in from this site's own page.")
     form = await fields(request)
     next_page = safe_next(form.get("next", "/"))
     secret, given = request.cookies.get(LOGIN_COOKIE), form.get("login", "")
     if not secret or not secrets.compare_digest(given.encode(), login_token(secret).encode()):
-        sentence = "This page was open for too long, or the browser keeps no cookies. Log in here."
+        sentence = "This page was open for too long, or the browser blocks cookies. Log in here."
         return login_page(request, status=403, next=next_page, error=sentence)
     try:
-        session, who = await controller_of(request).log_in(form.get("token", "").strip())
+        session, who = await controller_of(request).sessions.log_in(form.get("token", "").strip())
     except Refused:
-        sentence = "This token is not known here. Check that you copied all of it."
+        sentence = "This token is unknown. Check that you copied all of it."
         return login_page(request, status=401, next=next_page, error=sentence)
-    if before := request.cookies.get(COOKIE):  # whoever this browser was before, it is not any more
-        await controller_of(request).log_out(before)
+    if before := request.cookies.get(COOKIE):  # the browser's earlier session ends
+        await controller_of(request).sessions.log_out(before)
     if not who.operator:
         next_page = "/me"
     elif next_page == "/me":
@@ -135,7 +144,7 @@ async def login(request: AnyRequest) -> Response[Any]:
 async def logout(request: AnyRequest) -> Response[Any]:
     """End the session."""
     session, _, _ = await posted(request)
-    await controller_of(request).log_out(session)
+    await controller_of(request).sessions.log_out(session)
     answer = Redirect("/", status_code=303)
     answer.set_cookie(cookie(request, "", 0))
     return answer
@@ -146,19 +155,21 @@ async def logout(request: AnyRequest) -> Response[Any]:
 
 @get("/")
 async def home(request: AnyRequest) -> Response[Any]:
-    """Show the operator's collaborations; send a member to her page, and others to log in."""
+    """Show the operator all collaborations; send members to their page and everyone else to the login form."""
     found = await maybe_seen(request)
     if found is None:
         return login_page(request, next="/", error=None)
     session, who = found
     if not who.operator:
         return Redirect("/me", status_code=303)
-    return page("home.html", csrf=csrf_token(session), rows=await rows_of(controller_of(request)), **create_form({}))
+    return page(
+        "home.html", csrf=csrf_token(session), rows=await rows_of(controller_of(request)), **create_form(request, {})
+    )
 
 
 async def rows_of(controller: Controller) -> list[dict[str, Any]]:
-    """Return the collaborations as the list shows them, the newest first."""
-    return [_row(book) for book in reversed(await controller.collaborations())]
+    """Return the collaborations as the list shows them, newest first."""
+    return [_row(book) for book in reversed(await controller.library.all())]
 
 
 def _row(book: Book) -> dict[str, Any]:
@@ -178,28 +189,39 @@ def _row(book: Book) -> dict[str, Any]:
     }
 
 
-def create_form(form: Mapping[str, str], errors: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return what the form for a new collaboration shows. Sent twice, its request is still one."""
-    values = {**forms.DEFAULTS, "request": secrets.token_hex(8), **form}
-    return {"values": values, "errors": errors or {}, "rules": forms.RULES, "settlements": forms.SETTLEMENTS}
+def create_form(
+    request: AnyRequest, form: Mapping[str, str], errors: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what the create form shows. It has a request id, so sending it twice creates one collaboration."""
+    id = controller_of(request).system.random_bytes(8).hex()
+    return {
+        "values": {**forms.defaults(), "request": id, **form},
+        "errors": errors or {},
+        "rules": forms.rule_options(),
+        "settlements": forms.settlement_options(),
+        "parameters": forms.parameters(),
+        "default_settlement": forms.defaults()["settlement"],
+    }
 
 
 @post("/collaborations", status_code=200)
 async def create(request: AnyRequest) -> Response[Any]:
-    """Create a collaboration and show its invites, this once."""
+    """Create a collaboration and show its invite links, this once."""
     session, who, form = await posted(request)
-    needs_operator(who)
+    require_operator(who)
     try:
         id, codes = await controller_of(request).create(session, forms.new_collaboration(form))
     except Refused as refusal:
-        return page("create.html", 422, csrf=csrf_token(session), **create_form(form, forms.at_field(refusal)))
+        return page(
+            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal))
+        )
     links = [link(request, id, code) for code in codes]
-    rows = await rows_of(controller_of(request))  # the list beside it has one more now
+    rows = await rows_of(controller_of(request))  # the list beside it has one more
     return page("created.html", id=id, name=form["name"].strip(), links=links, rows=rows, fresh=True)
 
 
 def link(request: AnyRequest, id: str, code: str) -> str:
-    """Return an invite's link. The code stands in the fragment, which browsers do not send."""
+    """Return an invite link. The code is in the fragment, which browsers do not send."""
     scheme = "https" if secure(request) else "http"
     return f"{scheme}://{request.headers.get('host', 'localhost')}/join#{id}.{code}"
 
@@ -209,50 +231,56 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> Response[Any]
     """Show a collaboration to the operator, live."""
     session = await operator(request)
     controller = controller_of(request)
-    book = await controller.fresh(id)
+    book = await controller.library.fresh(id)
     given = await invites_of(controller, book)
-    return page("collaboration.html", csrf=csrf_token(session), config=book.state.config, state=book.state, **given)
+    return page("collaboration.html", csrf=csrf_token(session), **facts(book), **given)
+
+
+def facts(book: Book) -> dict[str, Any]:
+    """Return what the templates show of a collaboration."""
+    config = book.state.config
+    return {"config": config, "state": book.state, "by_intervals": RULES[config.rule].by_intervals}
 
 
 async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
-    """Return what the section of the invites shows."""
-    usable = expiring(await controller.invites(book.id), book.state, clock())
+    """Return what the invites section shows."""
+    usable = await controller.invites.usable(book.id)
     return {"invites": usable, "id": book.id, "closed": book.state.closed is not None}
 
 
 @get("/c/{id:str}/invites")
 async def invites(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
-    """Return the list of the invites that may be used, as it is now."""
+    """Return the list of the invites that can still be used."""
     await operator(request)
     controller = controller_of(request)
-    return page("invite_list.html", **await invites_of(controller, await controller.fresh(id)))
+    return page("invite_list.html", **await invites_of(controller, await controller.library.fresh(id)))
 
 
 @post("/c/{id:str}/invites", status_code=200)
 async def invite(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
     """Make more invites, and show them this once."""
     session, who, form = await posted(request)
-    needs_operator(who)
+    require_operator(who)
     controller = controller_of(request)
     codes, error = [], None
     try:
         count = forms.number({"invites": form.get("count", "")}, "invites")
-        codes = await controller.invite(session, id, wire.NewInvites(invites=int(count)))
+        codes = await controller.invites.add(session, id, NewInvites(invites=int(count)))
     except Refused as refusal:
         error = refusal.sentence
-    given = await invites_of(controller, await controller.fresh(id))
+    given = await invites_of(controller, await controller.library.fresh(id))
     links = [link(request, id, code) for code in codes]
     return page("invited.html", links=links, error=error, fresh=True, **given)
 
 
 @post("/c/{id:str}/invites/{invite_id:str}/revoke", status_code=200)
 async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str]) -> Response[Any]:
-    """Let an invite not be used any more."""
+    """Revoke an invite."""
     _, who, _ = await posted(request)
-    needs_operator(who)
+    require_operator(who)
     controller = controller_of(request)
-    await controller.revoke(id, invite_id)
-    return page("invite_list.html", **await invites_of(controller, await controller.fresh(id)))
+    await controller.invites.revoke(id, invite_id)
+    return page("invite_list.html", **await invites_of(controller, await controller.library.fresh(id)))
 
 
 @get("/c/{id:str}/events")
@@ -260,32 +288,32 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the operator's snapshots."""
     await operator(request)
     controller = controller_of(request)
-    book = await controller.fresh(id)
+    book = await controller.library.fresh(id)
     stream = live.live(controller, book, live.operator_snapshot, None)
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
-@get("/c/{id:str}/history", middleware=[readers_only])
+@get("/c/{id:str}/history", middleware=[reader_only])
 async def history(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return broadcasts per arm over time, for the chart."""
     controller = controller_of(request)
-    found = await live.history(controller, await controller.fresh(id))
+    found = await live.history(controller, await controller.library.fresh(id))
     return Response(msgspec.json.encode(found), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 @get("/c/{id:str}/settlement.json")
 async def settlement_json(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
-    """Return the settlement as the API does, as a file."""
+    """Return the settlement as a JSON file."""
     await operator(request)
-    view = await controller_of(request).settlement(id)
+    view = await controller_of(request).settlements.view(id)
     return download(msgspec.json.encode(view), "application/json", f"settlement-{id}.json")
 
 
 @get("/c/{id:str}/settlement.csv")
 async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
-    """Return the settlement as a table in micro-units: the agents, then the controller; net sums to zero."""
+    """Return the settlement as a CSV file in micro-units: the agents, then the controller; net sums to zero."""
     await operator(request)
-    view = await controller_of(request).settlement(id)
+    view = await controller_of(request).settlements.view(id)
     text = io.StringIO(newline="")
     table = csv.writer(text)
     columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net")
@@ -297,7 +325,7 @@ async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[byt
 
 
 def plain(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula.
+    """Return a cell that spreadsheets do not take for a formula.
 
     >>> plain("=1+1"), plain("Pens"), plain(-3)
     ("'=1+1", 'Pens', -3)
@@ -306,7 +334,7 @@ def plain(cell: Any) -> Any:
 
 
 def download(body: bytes, kind: str, name: str) -> Response[bytes]:
-    """Return a file to keep."""
+    """Return a file to download."""
     return Response(
         body, media_type=kind, headers={**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     )
@@ -317,19 +345,19 @@ def download(body: bytes, kind: str, name: str) -> Response[bytes]:
 
 @get("/join")
 async def join(request: AnyRequest) -> Response[Any]:
-    """Show the page that an invite's link opens. Its script reads the code, which stands in the fragment."""
+    """Show the page that an invite link opens. Its script reads the code from the fragment."""
     found = await maybe_seen(request)
     return login_page(request, "join.html", known=found is not None)
 
 
 @post("/join", status_code=200)
 async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
-    """Return what an invite, as the bearer, is for. It is not used up by that."""
+    """Return what an invite (the bearer token) is for, without using it."""
     controller, code = controller_of(request), bearer(request)
     if code is None:
-        raise Refused(401, "This needs an invite.")
-    found = await controller.invited(data.get("collaboration", ""), code)
-    book = await controller.fresh(found.collaboration)
+        raise Refused(401, "no_token", "This needs an invite.")
+    found = await controller.invites.of_code(data.get("collaboration", ""), code)
+    book = await controller.library.fresh(found.collaboration)
     state = book.state
     return {
         "name": state.config.name,
@@ -345,18 +373,18 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
 
 @get("/me")
 async def me(request: AnyRequest) -> Response[Any]:
-    """Show a member her page."""
+    """Show a member their page."""
     session, who = await seen(request)
     if who.collaboration is None or who.agent is None:
         return Redirect("/", status_code=303)
-    book = await controller_of(request).fresh(who.collaboration)
+    book = await controller_of(request).library.fresh(who.collaboration)
     member = book.state.members[who.agent]
-    return page("me.html", csrf=csrf_token(session), config=book.state.config, state=book.state, member=member)
+    return page("me.html", csrf=csrf_token(session), member=member, **facts(book))
 
 
 @get("/me/events")
 async def my_events(request: AnyRequest) -> Stream:
-    """Send a member's snapshots: the board, and herself."""
+    """Send a member's snapshots: the board, and their own pulls."""
     controller, book, agent = await own(request)
     stream = live.live(controller, book, lambda book, earlier: live.member_snapshot(book, earlier, agent), agent)
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
@@ -364,13 +392,13 @@ async def my_events(request: AnyRequest) -> Stream:
 
 @post("/me/consent", status_code=200)
 async def consent(request: AnyRequest) -> Response[Any]:
-    """Share one arm from now on, or share it no more."""
+    """Start or stop sharing one arm."""
     _, _, form = await posted(request)
     controller, book, agent = await own(request)
     arms, member = book.state.config.arms, book.state.members[agent]
     place = form.get("arm", "")
     if not place.isascii() or not place.isdigit() or int(place) >= len(arms):
-        raise missing("There is no such arm.")
+        raise missing("not_found", "There is no such arm.")
     changed = member.shares | {int(place)} if form.get("shared") else member.shares - {int(place)}
     if changed != member.shares:
         await controller.consent(book, agent, [arms[arm] for arm in sorted(changed)])
@@ -381,9 +409,9 @@ async def own(request: AnyRequest) -> tuple[Controller, Book, str]:
     """Return the controller, a member's collaboration, and the member."""
     _, who = await seen(request)
     if who.collaboration is None or who.agent is None:
-        raise forbidden("This is for members; log in with the token that joining gave you.")
+        raise forbidden("not_permitted", "This page is for members; log in with the token you got when you joined.")
     controller = controller_of(request)
-    return controller, await controller.fresh(who.collaboration), who.agent
+    return controller, await controller.library.fresh(who.collaboration), who.agent
 
 
 # files
@@ -394,7 +422,7 @@ async def static(request: AnyRequest, name: FromPath[str]) -> Response[bytes]:
     """Return a file that pages load."""
     found = STATIC.files.get(str(name).lstrip("/"))
     if found is None:
-        raise missing("There is no such file.")
+        raise missing("not_found", "There is no such file.")
     body, kind, tag = found
     etag = f'"{tag}"'
     kept = f"public, max-age={YEAR}, immutable" if request.query_params.get("v") == tag else "no-cache"
@@ -408,7 +436,7 @@ async def static(request: AnyRequest, name: FromPath[str]) -> Response[bytes]:
 
 
 def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
-    """Answer a refusal: to a person with a page, to a script with JSON."""
+    """Answer a refusal: with a page for a person, with JSON for a script."""
     for_script = request.headers.get("hx-request") or "text/html" not in request.headers.get("accept", "")
     if for_script:
         return refused(request, refusal)
@@ -418,7 +446,7 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 
 
 def routes() -> list[Any]:
-    """Return all of them."""
+    """Return the routes of all pages."""
     handlers = [home, login, logout, create, collaboration, invite, invites, revoke, events, history]
     handlers += [settlement_json, settlement_csv, join, look, me, my_events, consent, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

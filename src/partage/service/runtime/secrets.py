@@ -1,64 +1,24 @@
-"""Who may do what: tokens, invites and sessions. Only their hashes are kept."""
+"""Secrets: how tokens, invite codes and sessions are made. The store keeps only their hashes."""
 
+import base64
 import hashlib
 import hmac
-import secrets
-from typing import NamedTuple
-
-from partage.ledger.refusals import Refused, forbidden, missing
+from collections.abc import Callable
 
 OPERATOR, AGENT, INVITE, SESSION = "pt_op_", "pt_ag_", "pt_in_", "pt_se_"
 
 
-class Who(NamedTuple):
-    """Who speaks: the operator, or an agent of a collaboration."""
-
-    collaboration: str | None = None
-    agent: str | None = None
-
-    @property
-    def operator(self) -> bool:
-        """Whether it is the operator."""
-        return self.agent is None
-
-
-def fresh(prefix: str) -> str:
+def fresh(prefix: str, random_bytes: Callable[[int], bytes]) -> str:
     """Return a new secret of 256 bits; the prefix tells people what it opens."""
-    return prefix + secrets.token_urlsafe(32)
+    return prefix + base64.urlsafe_b64encode(random_bytes(32)).rstrip(b"=").decode()
 
 
 def derived(prefix: str, secret: str, *parts: str) -> str:
-    """Return the secret of a request, the same for whoever shows `secret` again: an answer can be repeated."""
+    """Return the secret of a request: the same for everyone who knows `secret`, so an answer can be repeated."""
     digest = hmac.digest(secret.encode(), "\n".join(parts).encode(), "sha256")
     return prefix + digest.hex()
 
 
 def hashed(secret: str) -> str:
-    """Return what is kept of a secret. It has 256 random bits, so a plain hash cannot be guessed back."""
+    """Return the hash that is stored. The secret has 256 random bits, so a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def needs_operator(who: Who) -> None:
-    """Refuse all but the operator."""
-    if not who.operator:
-        raise forbidden("Only the operator may do this.")
-
-
-def needs_agent(who: Who, collaboration: str) -> str:
-    """Return the agent of this collaboration, or refuse."""
-    if who.agent is None:
-        raise forbidden("Only an agent of this collaboration may do this: use the token that joining gave you.")
-    if who.collaboration != collaboration:
-        raise forbidden("Your token is for another collaboration.")
-    return who.agent
-
-
-def needs_reader(who: Who, collaboration: str) -> None:
-    """Refuse all but the operator and the agents of this collaboration."""
-    if not who.operator and who.collaboration != collaboration:
-        raise forbidden("Your token is for another collaboration.")
-
-
-def no_such_collaboration() -> Refused:
-    """Return the refusal of an id that nothing has."""
-    return missing("There is no such collaboration.")

@@ -1,15 +1,15 @@
 """Where a collaboration's ledger is kept: SQLite for one process, PostgreSQL for any number.
 
-The only part of the service that speaks SQL. It knows nothing of games, rules or JSON: a row of the ledger is
-bytes to it. `open_store` takes the operator's URL and returns the `Store` that fits.
+The only part of the service that uses SQL. It knows nothing of games, rules or JSON: to the store, a row of the
+ledger is bytes. `open_store` takes a URL and returns the right `Store`.
 """
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from partage.errors import require
 from partage.ledger.chain import Row
 from partage.service.store.interface import Created, Invite, Lost, NewToken, Store, StoreError, Writing
-from partage.service.store.postgres import PostgresStore
 from partage.service.store.sqlite import SqliteStore
 
 __all__ = ["Created", "Invite", "Lost", "NewToken", "Row", "Store", "StoreError", "Writing", "open_store"]
@@ -24,13 +24,15 @@ def open_store(url: str) -> Store:
     ----------
     url
         The path of an SQLite file, `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/DATABASE`
-        (`postgres://` is the same).
+        (`postgres://` works too).
 
     Raises
     ------
     StoreError
-        The URL is not one of these, the database cannot be opened or is of a newer Partage, or another process
-        has the SQLite file.
+        The URL is not one of these, the database cannot be opened or belongs to a newer Partage, or another process
+        has the SQLite file open.
+    MissingExtra
+        The packages for PostgreSQL are not installed.
 
     Examples
     --------
@@ -43,6 +45,9 @@ def open_store(url: str) -> Store:
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         return SqliteStore(parsed)
     if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgres"):
+        require("PostgreSQL", "postgres")
+        from partage.service.store.postgres import PostgresStore
+
         return PostgresStore(parsed.set(drivername="postgresql+psycopg"))
     name = parsed.drivername
     raise StoreError(f"Partage keeps its ledger in SQLite or PostgreSQL, not in {name}: {ALLOWED}.")
@@ -55,5 +60,5 @@ def _parsed(url: str) -> URL:
     try:
         return make_url(url)
     except (ArgumentError, ValueError):
-        # Not a word of the URL itself, neither here nor in the cause: it may hold a password.
+        # The URL appears neither here nor in the cause: it may hold a password.
         raise StoreError(f"The database's URL cannot be read: {ALLOWED}.") from None

@@ -1,6 +1,5 @@
-"""What a store keeps and what it promises, whichever database is below it."""
+"""What a store keeps and what it guarantees, with either database."""
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -17,11 +16,11 @@ T = TypeVar("T")
 
 
 class Lost(Exception):
-    """Another process wrote first: read on and decide again."""
+    """Another process wrote first: read what it wrote and decide again."""
 
 
 class StoreError(PartageError):
-    """The database cannot be used; the sentence is for the operator, and holds no SQL, path or password."""
+    """The database cannot be used. The sentence is for the operator and holds no SQL, path or password."""
 
 
 class Created(NamedTuple):
@@ -29,11 +28,11 @@ class Created(NamedTuple):
 
     collaboration: str
     created: int  # ms
-    request: str | None  # the key of the request that creates it; once in a store
+    request: str | None  # the id of the request that creates it, unique in a store
 
 
 class NewToken(NamedTuple):
-    """An agent's token to keep, hashed."""
+    """An agent's token to store, hashed."""
 
     hashed: str
     collaboration: str
@@ -41,7 +40,7 @@ class NewToken(NamedTuple):
 
 
 class Invite(NamedTuple):
-    """An invite, its code hashed; times in ms."""
+    """An invite, with its code hashed; times in ms."""
 
     hashed: str
     id: str
@@ -52,12 +51,12 @@ class Invite(NamedTuple):
 
 
 class Writing(ABC):
-    """One transaction in the making; as a context manager it rolls back unless committed.
+    """An open transaction. As a context manager it rolls back unless it was committed.
 
     Attributes
     ----------
     news
-        For each collaboration, the rows that others wrote after the place we knew.
+        For each collaboration, the rows that other processes wrote after the place we knew.
     """
 
     news: dict[str, list[Row]]
@@ -71,19 +70,19 @@ class Writing(ABC):
         tokens: Sequence[NewToken] = (),
         invites: Sequence[Invite] = (),
     ) -> None:
-        """Write all of it durably, or nothing.
+        """Write everything durably, or nothing.
 
         Raises
         ------
         Lost
-            A sequence number, a pull or a request key is taken: nothing was written.
+            A sequence number, a pull or a request id is taken; nothing was written.
         StoreError
-            The database failed. Where the connection broke, the outcome is unknown: read the ledger again.
+            The database failed. If the connection broke, the outcome is unknown: reload the ledger.
         """
 
     @abstractmethod
     def rollback(self) -> None:
-        """Give up, if not committed; a second call does nothing."""
+        """Roll back, unless committed; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +94,7 @@ class Writing(ABC):
 
 
 class Store(ABC):
-    """The ledgers of all collaborations, and who may open them.
+    """The ledgers of all collaborations, and the hashed tokens, invites and sessions.
 
     Attributes
     ----------
@@ -107,19 +106,19 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database; a second call does nothing."""
+        """Close the connection; a second call does nothing."""
 
     @abstractmethod
     def _read(self, statement: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-        """Run one reading statement."""
+        """Run a statement that only reads."""
 
     @abstractmethod
     def _write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do a small piece of work in a transaction of its own."""
+        """Run a small piece of work in a transaction of its own."""
 
     @abstractmethod
     def _insert(self, table: sa.Table) -> Any:
-        """Return the database's own INSERT statement, which knows ON CONFLICT."""
+        """Return the database's own INSERT statement, which has ON CONFLICT."""
 
     def ready(self) -> None:
         """Raise `StoreError` if the database does not answer."""
@@ -131,7 +130,7 @@ class Store(ABC):
     def begin(self, places: Mapping[str, int]) -> Writing:
         """Begin to write to these collaborations, each with the last sequence number that we know (0: none).
 
-        Where other processes may write, they wait from now on until this one commits or rolls back.
+        Other processes that write to them wait until this one commits or rolls back.
         """
 
     def rows(self, collaboration: str, after: int = 0, limit: int | None = None) -> list[Row]:
@@ -140,12 +139,12 @@ class Store(ABC):
         return [Row._make(found) for found in self._read(chosen)]
 
     def row(self, collaboration: str, seq: int) -> Row | None:
-        """Return one row; None if it is not there."""
+        """Return one row, or None if it does not exist."""
         found = self._read(_ledger(collaboration).where(events.c.seq == seq))
         return Row._make(found[0]) if found else None
 
     def told(self, collaboration: str, pull: int) -> Row | None:
-        """Return the row that tells of this pull; None if none does."""
+        """Return the row that reports this pull, or None if there is none."""
         found = self._read(_ledger(collaboration).where(events.c.pull == pull))
         return Row._make(found[0]) if found else None
 
@@ -154,14 +153,14 @@ class Store(ABC):
         return [id for (id,) in self._read(sa.select(collaborations.c.id).order_by(collaborations.c.number))]
 
     def made(self, request: str) -> str | None:
-        """Return the id of the collaboration that was created with this request key; None if there is none."""
+        """Return the id of the collaboration that this request created, or None if there is none."""
         found = self._read(sa.select(collaborations.c.id).where(collaborations.c.request == request))
         return str(found[0].id) if found else None
 
-    # Snapshots: a cache, never the truth.
+    # Snapshots, which are only a cache.
 
     def snapshot(self, collaboration: str, format: str) -> tuple[int, bytes] | None:
-        """Return the sequence number and the state of the newest snapshot of this format; None if there is none."""
+        """Return sequence number and state of the newest snapshot of this format, or None if there is none."""
         wanted = sa.select(snapshots.c.seq, snapshots.c.state)
         found = self._read(
             wanted.where(snapshots.c.collaboration == collaboration, snapshots.c.format == format),
@@ -169,7 +168,7 @@ class Store(ABC):
         return (found[0].seq, found[0].state) if found else None
 
     def keep_snapshot(self, collaboration: str, seq: int, format: str, state: bytes) -> None:
-        """Keep a snapshot in place of an older one of its format; beside a newer one it is dropped."""
+        """Store a snapshot in place of an older one of its format; keep a newer one."""
         new = self._insert(snapshots).values(collaboration=collaboration, format=format, seq=seq, state=state)
         statement = new.on_conflict_do_update(
             index_elements=["collaboration", "format"],
@@ -181,46 +180,46 @@ class Store(ABC):
     # Access.
 
     def meta(self, key: str) -> str | None:
-        """Return what stands under this key; None if nothing does."""
+        """Return the value of this key, or None if it is not set."""
         found = self._read(sa.select(meta.c.value).where(meta.c.key == key))
         return str(found[0].value) if found else None
 
     def set_meta_once(self, key: str, value: str) -> str:
-        """Set this key unless it is set, and return what stands: the first writer wins."""
+        """Set this key unless it is set, and return its value: the first writer wins."""
         statement = self._insert(meta).values(key=key, value=value).on_conflict_do_nothing()
         self._write(lambda connection: connection.execute(statement))
-        standing = self.meta(key)
-        return value if standing is None else standing
+        found = self.meta(key)
+        return value if found is None else found
 
     def set_meta(self, key: str, value: str) -> None:
-        """Set this key, whatever stood there."""
+        """Set this key."""
         new = self._insert(meta).values(key=key, value=value)
         statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
         self._write(lambda connection: connection.execute(statement))
 
     def token(self, hashed: str) -> tuple[str, str] | None:
-        """Return the collaboration and the agent that a token belongs to; None if there is no such token."""
+        """Return the collaboration and the agent that a token belongs to, or None if there is no such token."""
         found = self._read(sa.select(tokens.c.collaboration, tokens.c.agent).where(tokens.c.hashed == hashed))
         return (found[0].collaboration, found[0].agent) if found else None
 
     def invite(self, hashed: str) -> Invite | None:
-        """Return the invite whose code has this hash; None if there is none."""
+        """Return the invite whose code has this hash, or None if there is none."""
         found = self._read(_invites().where(invites_.c.hashed == hashed))
         return Invite._make(found[0]) if found else None
 
     def invites(self, collaboration: str) -> list[Invite]:
-        """Return all invites of a collaboration, the oldest first."""
+        """Return all invites of a collaboration, oldest first."""
         wanted = _invites().where(invites_.c.collaboration == collaboration)
         return [Invite._make(found) for found in self._read(wanted.order_by(invites_.c.created, invites_.c.id))]
 
     def add_invites(self, invites: Sequence[Invite]) -> None:
-        """Keep new invites: all of them or none."""
+        """Store new invites: all of them or none."""
         if invites:
             given = [invite._asdict() for invite in invites]
             self._write(lambda connection: connection.execute(invites_.insert(), given))
 
     def revoke(self, collaboration: str, invite_id: str) -> bool:
-        """Revoke an invite for good; whether there is such an invite."""
+        """Revoke an invite; return whether it exists."""
         statement = (
             invites_.update()
             .where(invites_.c.collaboration == collaboration, invites_.c.id == invite_id)
@@ -229,38 +228,37 @@ class Store(ABC):
         return self._write(lambda connection: connection.execute(statement).rowcount) > 0
 
     def session(self, hashed: str, now: int) -> str | None:
-        """Return the holder of a session that has not expired at `now`, in ms; None if there is none."""
+        """Return the holder of a session that has not expired at `now`, in ms, or None if there is none."""
         wanted = sa.select(sessions.c.holder).where(sessions.c.hashed == hashed, sessions.c.expires > now)
         found = self._read(wanted)
         return str(found[0].holder) if found else None
 
-    def add_session(self, hashed: str, holder: str, expires: int, *, now: int | None = None) -> None:
-        """Keep a new session, and drop those that have expired at `now`, in ms (by default the clock's time)."""
-        moment = time.time_ns() // 1_000_000 if now is None else now
+    def add_session(self, hashed: str, holder: str, expires: int, now: int) -> None:
+        """Store a new session, and delete those that have expired at `now`, in ms."""
 
         def work(connection: sa.Connection) -> None:
-            connection.execute(sessions.delete().where(sessions.c.expires <= moment))
+            connection.execute(sessions.delete().where(sessions.c.expires <= now))
             connection.execute(sessions.insert().values(hashed=hashed, holder=holder, expires=expires))
 
         self._write(work)
 
     def drop_session(self, hashed: str) -> None:
-        """End a session, if it is there."""
+        """End a session, if it exists."""
         self._write(lambda connection: connection.execute(sessions.delete().where(sessions.c.hashed == hashed)))
 
     # Other processes.
 
     @abstractmethod
     def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
-        """Call `wake(collaboration, seq)`, from a thread of its own, whenever any process has written.
+        """Call `wake(collaboration, seq)`, from a separate thread, whenever any process has written.
 
-        `wake("", 0)` says that anything may have changed. Returns a function that ends it; closing the store ends
-        it too. `wake` raises nothing. Where only one process writes there is nothing to hear, and nothing is called.
+        `wake("", 0)` says that anything may have changed; `wake` must not raise. Returns a function that stops
+        listening; closing the store stops it too. If only one process can write, `wake` is never called.
         """
 
 
 def _ledger(collaboration: str) -> sa.Select[Any]:
-    """The rows of one collaboration."""
+    """Select the rows of one collaboration."""
     columns = (events.c.seq, events.c.body, events.c.salt, events.c.head, events.c.pull)
     return sa.select(*columns).where(events.c.collaboration == collaboration)
 

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: for any number of processes."""
+"""The store in PostgreSQL, for any number of processes."""
 
 import hashlib
 import os
@@ -23,13 +23,13 @@ from partage.service.store.tables import WrongSchema, bring_up_to_date
 T = TypeVar("T")
 
 CHANNEL = "partage"
-POOL = 32  # connections, opened as they are needed: one for each thread that writes
+POOL = 32  # connections at most, opened when needed: one for each thread that writes
 CONNECT_SECONDS = 10
-STOP_SECONDS = 1  # for the listener to end; while it connects it may take longer, and ends by itself
+STOP_SECONDS = 1  # to wait for the listener; while it connects it takes longer, and ends by itself
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to listen again
 
-# A process that stands still inside a transaction makes all others wait: the database ends its transaction after
-# a minute, and nobody waits for longer than that. What the operator's URL sets comes after these, and so wins.
+# A process that hangs inside a transaction makes all others wait, so the database ends its transaction after a
+# minute, and nobody waits longer than that. Options in the operator's URL come after these and override them.
 OPTIONS = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=70s"
 KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
@@ -39,7 +39,7 @@ NOTIFY = f"SELECT pg_notify('{CHANNEL}', line) FROM unnest(%s::text[]) AS line"
 
 
 def _insertion(table: str, **types: str) -> str:
-    """Spell out an INSERT of columns that come as arrays: the same statement for any number of rows."""
+    """Return an INSERT of columns given as arrays: the same statement for any number of rows."""
     arrays = ", ".join(f"%b::{kind}[]" for kind in types.values())
     return f"INSERT INTO {table} ({', '.join(types)}) SELECT * FROM unnest({arrays})"
 
@@ -57,7 +57,7 @@ INSERT_INVITES = _insertion(
 class PostgresStore(Store):
     """A pool of connections; threads and processes may write at the same time.
 
-    Round trips are what costs, so `begin` and `commit` are one each: their statements travel together in a
+    Round trips dominate the cost, so `begin` and `commit` are one each: their statements travel together in a
     pipeline.
     """
 
@@ -65,7 +65,7 @@ class PostgresStore(Store):
 
     def __init__(self, url: URL) -> None:
         if not url.database:
-            raise StoreError("The URL names no database: give postgresql://USER:PASSWORD@HOST/DATABASE.")
+            raise StoreError("The URL names no database; use postgresql://USER:PASSWORD@HOST/DATABASE.")
         own = url.query.get("options", ())
         options = " ".join([OPTIONS, *([own] if isinstance(own, str) else own)])
         self._url = url.difference_update_query(["options"])
@@ -79,14 +79,14 @@ class PostgresStore(Store):
                 pool_size=POOL,
                 max_overflow=8,
                 pool_use_lifo=True,
-                # Each statement sees what was committed before it: so news that is read after the lock is complete.
+                # Each statement sees what was committed before it, so news read after the lock is complete.
                 isolation_level="READ COMMITTED",
                 connect_args=self._settings,
                 hide_parameters=True,
             )
         except (TypeError, ValueError):
             raise StoreError(f"{self._name} has options in its URL that cannot be read.") from None
-        # A read is one statement and needs no transaction around it, which would be two more round trips.
+        # A read is one statement and needs no transaction, which would take two more round trips.
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         try:
             self._write(_bring_up_to_date)
@@ -95,20 +95,20 @@ class PostgresStore(Store):
             raise
 
     def close(self) -> None:
-        """Let go of the database; a second call does nothing."""
+        """Close all connections; a second call does nothing."""
         while self._listeners:
             self._listeners.pop().stop()
         self._engine.dispose()
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
-        """Turn the database's errors into sentences for the operator."""
+        """Turn errors of the database into sentences for the operator."""
         try:
             yield
         except WrongSchema as wrong:
             raise StoreError(f"{self._name} {wrong}.") from wrong
         except PoolTimeout as error:
-            raise StoreError(f"{self._name} has no connection to spare: too much is asked of it at once.") from error
+            raise StoreError(f"{self._name} has no free connection: there are too many requests at once.") from error
         except (DBAPIError, psycopg.Error) as error:
             raise StoreError(f"{self._name} {_reason(error)}.") from error
 
@@ -130,7 +130,7 @@ class PostgresStore(Store):
                 raise
 
         with self._sentences():
-            # Tried again only up to here: a commit that fails may have been done all the same.
+            # Retried only up to here: a commit that fails may have been done all the same.
             connection, done = _once_more(once)
             with connection:
                 connection.commit()
@@ -140,8 +140,8 @@ class PostgresStore(Store):
         return postgresql.insert(table)
 
     def begin(self, places: Mapping[str, int]) -> Writing:
-        """Begin to write: wait until nobody else writes to these collaborations, and read what is new in them."""
-        # In one order everywhere, so that no two processes wait for each other.
+        """Begin to write: wait until no other process writes to these collaborations, and read their news."""
+        # Always in the same order, so that no two processes wait for each other.
         keys = sorted(map(_lock_key, places))
         with self._sentences():
             for _ in range(POOL):
@@ -156,14 +156,14 @@ class PostgresStore(Store):
                 except BaseException as error:
                     stale = driver.closed and isinstance(error, psycopg.OperationalError)
                     _let_go(connection)
-                    # After a restart of the database every pooled connection is stale, and finds out one by one.
-                    # A new one that cannot be opened fails above, and ends this.
+                    # After a restart of the database every pooled connection is stale, which shows one by one.
+                    # If a new one cannot be opened, that fails above and ends the loop.
                     if not stale:
                         raise
             raise psycopg.OperationalError
 
     def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
-        """Call `wake(collaboration, seq)` for every write, from a thread with a connection of its own."""
+        """Call `wake(collaboration, seq)` for every write, from a thread with its own connection."""
         given, settings = self._engine.dialect.create_connect_args(self._url)
         settings = {**settings, **self._settings, "autocommit": True}
         listener = _Listener(lambda: psycopg.connect(*given, **settings), wake)
@@ -188,7 +188,7 @@ class _PostgresWriting(Writing):
         tokens: Sequence[NewToken] = (),
         invites: Sequence[Invite] = (),
     ) -> None:
-        """Write all of it durably, or nothing."""
+        """Write everything durably, or nothing."""
         if self._connection is None:
             raise RuntimeError("This transaction is over.")
         driver = _driver(self._connection)
@@ -196,7 +196,7 @@ class _PostgresWriting(Writing):
         last = [f"{collaboration} {batch[-1].seq}" for collaboration, batch in rows.items() if batch]
         with self._store._sentences():
             try:
-                # After the first statement that fails the database skips the rest, the commit included.
+                # After a statement that fails the database skips the rest, including the commit.
                 with driver.pipeline():
                     for statement, given in (
                         (INSERT_COLLABORATIONS, created),
@@ -214,23 +214,23 @@ class _PostgresWriting(Writing):
                 self.rollback()
 
     def rollback(self) -> None:
-        """Give up, if not committed; a second call does nothing."""
+        """Roll back, unless committed; a second call does nothing."""
         connection, self._connection = self._connection, None
         if connection is not None:
             _let_go(connection)
 
 
 class _Listener:
-    """A thread that listens, and listens again after every error."""
+    """A thread that listens for notifications, and reconnects after every error."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection], wake: Callable[[str, int], None]) -> None:
         self._connect, self._wake = connect, wake
-        self._over, self._end = os.pipe()  # a byte in it ends the wait for the database at once
+        self._over, self._end = os.pipe()  # a byte written to it ends the wait at once
         self._tried = threading.Event()
         self._thread = threading.Thread(target=self._run, name="partage-listen", daemon=True)
 
     def start(self) -> None:
-        """Start, and wait for the first attempt: what is written after this returns is heard."""
+        """Start, and wait for the first attempt to connect: writes after this returns are noticed."""
         self._thread.start()
         self._tried.wait(CONNECT_SECONDS)
 
@@ -262,7 +262,7 @@ class _Listener:
         os.close(self._over)
 
     def _hear(self, connection: psycopg.Connection) -> bool:
-        """Pass on what comes until it is time to end (True) or the connection breaks (an error)."""
+        """Pass on notifications until told to stop (True) or the connection breaks (an error)."""
         database = connection.pgconn
         while True:
             readable, _, _ = select.select([database.socket, self._over], [], [])
@@ -273,7 +273,7 @@ class _Listener:
                 collaboration, _, seq = heard.extra.decode().rpartition(" ")
                 if seq.isdecimal():
                     self._wake(collaboration, int(seq))
-                else:  # an operator's own NOTIFY, by hand
+                else:  # a NOTIFY that an operator sent by hand
                     self._wake("", 0)
 
 
@@ -283,7 +283,7 @@ def _bring_up_to_date(connection: sa.Connection) -> None:
 
 
 def _lock_key(name: str) -> int:
-    """The number that stands for a collaboration among the database's advisory locks."""
+    """Return the number of a collaboration's advisory lock."""
     digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"partage").digest()
     return int.from_bytes(digest, signed=True)
 
@@ -299,7 +299,7 @@ def _driver(connection: PoolProxiedConnection) -> psycopg.Connection:
 
 
 def _let_go(connection: PoolProxiedConnection) -> None:
-    """Give a connection back to the pool, its transaction rolled back; away with it if it is broken."""
+    """Roll back and return a connection to the pool, or discard it if it is broken."""
     driver = _driver(connection)
     if not driver.closed:
         with suppress(psycopg.Error):
@@ -310,7 +310,7 @@ def _let_go(connection: PoolProxiedConnection) -> None:
 
 
 def _once_more(once: Callable[[], T]) -> T:
-    """Do it; if the connection turns out to have been stale, do it once more with a new one."""
+    """Call `once`; if the connection was stale, call it again with a new one."""
     try:
         return once()
     except DBAPIError as error:
@@ -320,12 +320,12 @@ def _once_more(once: Callable[[], T]) -> T:
 
 
 def _reason(error: DBAPIError | psycopg.Error) -> str:
-    """Say what went wrong, in words that hold no SQL, no address and no password."""
+    """Return what went wrong, without SQL, addresses or passwords."""
     found = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(found, psycopg.Error) and found.diag.message_primary:
-        return f"refuses: {found.diag.message_primary}"
-    # What the server says to a connection that it refuses comes as text, after the address that was tried.
+        return f"refused: {found.diag.message_primary}"
+    # When the server refuses a connection, its reason comes as text after the address that was tried.
     _, fatal, said = str(found).partition("FATAL:")
     if fatal:
-        return f"refuses: {said.strip().splitlines()[0]}"
+        return f"refused: {said.strip().splitlines()[0]}"
     return "does not answer"

@@ -1,4 +1,4 @@
-"""The store in an SQLite file: for one process."""
+"""The store in an SQLite file, for one process."""
 
 import os
 import sqlite3
@@ -21,16 +21,16 @@ from partage.service.store.tables import WrongSchema, bring_up_to_date
 
 T = TypeVar("T")
 
-BUSY_MS = 10_000  # how long a write waits for an operator's own shell or backup to let go of the file
+BUSY_MS = 10_000  # how long a write waits while a shell or a backup has the file locked
 
 TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
 
 def _insertion(table: str, *columns: str) -> str:
-    """Spell out an INSERT of rows that are tuples of these columns.
+    """Return an INSERT of rows that are tuples of these columns.
 
-    The driver takes tuples as they are; through SQLAlchemy's statements every row would become a dictionary first,
-    which costs half as much again as the write itself.
+    The driver takes tuples as they are. SQLAlchemy would turn every row into a dictionary first, which costs half as
+    much as the write itself.
     """
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
@@ -42,7 +42,7 @@ INSERT_INVITE = _insertion("invites", *Invite._fields)
 
 
 class SqliteStore(Store):
-    """One connection, which every thread of the process takes turns to use."""
+    """One connection, which the threads of the process take turns to use."""
 
     several = False
 
@@ -50,10 +50,10 @@ class SqliteStore(Store):
         name = url.database or ""
         if name in ("", ":memory:") or name.startswith("file:") or url.query:
             raise StoreError(
-                "The ledger needs a file that stays: give the path of an SQLite file, without options; "
-                "a database in memory would be gone with the process."
+                "The ledger needs a file: give the path of an SQLite file, without options; "
+                "a database in memory would be lost with the process."
             )
-        path = Path(name).resolve()  # one file, one lock, by whatever link it is named
+        path = Path(name).resolve()  # one file has one lock, under whatever link
         self._name = path.name
         self._turn = threading.RLock()
         self._opened = ExitStack()
@@ -62,7 +62,7 @@ class SqliteStore(Store):
             URL.create("sqlite", database=str(path)),
             poolclass=StaticPool,
             connect_args={"check_same_thread": False, "timeout": BUSY_MS / 1000},
-            isolation_level="AUTOCOMMIT",  # no BEGIN but those written here: a read needs none
+            isolation_level="AUTOCOMMIT",  # only the BEGINs written here: a read needs none
             hide_parameters=True,
         )
         self._opened.callback(engine.dispose)
@@ -72,7 +72,7 @@ class SqliteStore(Store):
                 driver = self._connection.connection.driver_connection
                 assert isinstance(driver, sqlite3.Connection)
                 self._driver = driver
-                # FULL: a commit returns when the write-ahead log is on disk, not only with the operating system.
+                # FULL: a commit returns once the write-ahead log is on disk, not just with the operating system.
                 for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                     self._connection.exec_driver_sql(f"PRAGMA {pragma}")
                 self._write(bring_up_to_date)
@@ -81,13 +81,13 @@ class SqliteStore(Store):
             raise
 
     def close(self) -> None:
-        """Let go of the database; a second call does nothing."""
+        """Close the connection; a second call does nothing."""
         with self._turn:
             self._opened.close()
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
-        """Turn the database's errors into sentences for the operator."""
+        """Turn errors of the database into sentences for the operator."""
         try:
             yield
         except WrongSchema as wrong:
@@ -106,7 +106,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        # IMMEDIATE: a transaction that reads before it writes could otherwise fail where it begins to write.
+        # IMMEDIATE: otherwise a transaction that reads first could fail when it begins to write.
         self._driver.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -120,7 +120,7 @@ class SqliteStore(Store):
         return sqlite.insert(table)
 
     def begin(self, places: Mapping[str, int]) -> Writing:
-        """Begin to write: nobody else can have written, so nothing is locked and there is no news."""
+        """Begin to write. No other process can write, so there is nothing to lock and no news."""
         return _SqliteWriting(self, places)
 
     def commit_rows(
@@ -130,7 +130,7 @@ class SqliteStore(Store):
         tokens: Sequence[NewToken],
         invites: Sequence[Invite],
     ) -> None:
-        """Write all of it in one transaction."""
+        """Write everything in one transaction."""
         lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
         with self._turn, self._sentences():
             try:
@@ -153,7 +153,7 @@ class SqliteStore(Store):
 
 
 class _SqliteWriting(Writing):
-    """Nothing but the rows to come: the transaction is opened and closed by `commit`."""
+    """A transaction that begins and ends in `commit`."""
 
     def __init__(self, store: SqliteStore, places: Mapping[str, int]) -> None:
         self._store = store
@@ -168,24 +168,24 @@ class _SqliteWriting(Writing):
         tokens: Sequence[NewToken] = (),
         invites: Sequence[Invite] = (),
     ) -> None:
-        """Write all of it durably, or nothing."""
+        """Write everything durably, or nothing."""
         if self._over:
             raise RuntimeError("This transaction is over.")
         self._over = True
         self._store.commit_rows(rows, created, tokens, invites)
 
     def rollback(self) -> None:
-        """Give up, if not committed; a second call does nothing."""
+        """Roll back, unless committed; a second call does nothing."""
         self._over = True
 
 
 def _locked(path: Path) -> int:
-    """Take the lock that says that a process has this file open; it ends with the process, however that ends.
+    """Take the lock that marks this file as open; it ends with the process, however that ends.
 
-    SQLite's own locks let several processes write by turns, and none of them would see what another wrote.
+    SQLite's own locks would let several processes write in turn, and none would notice what another wrote.
     """
     try:
-        # The file holds the salts of the ledger: for its owner alone, unless she gives it to others.
+        # The file holds the ledger's salts, so only its owner may read it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
@@ -203,7 +203,7 @@ def _locked(path: Path) -> int:
     except OSError as error:
         os.close(lock)
         raise StoreError(
-            f"Another process has the SQLite file {path.name} open, and SQLite serves one process: "
-            "stop that one, or give a postgresql:// URL, which serves any number."
+            f"Another process has the SQLite file {path.name} open, and SQLite serves one process; "
+            "stop that one, or use a postgresql:// URL, which serves any number."
         ) from error
     return lock

@@ -1,4 +1,4 @@
-"""The tables, the same on both databases, and how an older database becomes a newer one."""
+"""The tables, the same in both databases, and the migrations of older databases."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ meta = sa.Table(
 collaborations = sa.Table(
     "collaborations",
     everything,
-    # SQLite numbers its rows by itself only where the key is a plain INTEGER.
+    # SQLite numbers its rows only if the key is a plain INTEGER.
     sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
     sa.Column("id", sa.Text, nullable=False, unique=True),
     sa.Column("created", sa.BigInteger, nullable=False),
@@ -38,10 +38,10 @@ events = sa.Table(
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("pull", sa.BigInteger),
     sa.PrimaryKeyConstraint("collaboration", "seq"),
-    sqlite_with_rowid=False,  # a collaboration's rows lie together, in the order in which they are read
+    sqlite_with_rowid=False,  # keeps a collaboration's rows together, in the order in which they are read
 )
 
-# Only of rows that tell of a pull, which most do not: every commit is the shorter for it.
+# Only for rows that report a pull. Most do not, which makes every commit shorter.
 sa.Index(
     "events_pull",
     events.c.collaboration,
@@ -89,7 +89,7 @@ sessions = sa.Table(
     sa.Column("expires", sa.BigInteger, nullable=False, index=True),
 )
 
-# What is written in the ledger stays: an operator can drop these, but cannot change a row by accident.
+# The ledger is append-only: an operator can drop these triggers, but cannot change a row by accident.
 KEEP_EVENTS = {
     "sqlite": [
         f"CREATE TRIGGER events_no_{change} BEFORE {change} ON events "
@@ -105,22 +105,22 @@ KEEP_EVENTS = {
 }
 
 # The steps from schema 1 to 2, from 2 to 3, and so on; a new database starts at the last. Never change a step that
-# has been released: add one, and bring the tables above to what it leads to.
+# has been released: add one, and change the tables above to match.
 MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = ()
 
 
 class WrongSchema(Exception):
-    """The tables are not those of this Partage; the argument ends a sentence that begins with the database."""
+    """The tables are not those of this Partage. The argument ends a sentence that begins with the database."""
 
 
 def bring_up_to_date(connection: sa.Connection) -> None:
-    """Create the tables, or take them from an older schema to this one, inside the caller's transaction.
+    """Create the tables, or migrate them from an older schema, inside the caller's transaction.
 
-    The caller sees to it that no other process does the same at this moment.
+    The caller ensures that no other process does this at the same time.
     """
     newest = 1 + len(MIGRATIONS)
     if not sa.inspect(connection).has_table("meta"):
-        # Tables of these names that are not ours make this fail, and so they should.
+        # This fails, as it should, if there are tables of these names that are not ours.
         everything.create_all(connection, checkfirst=False)
         for statement in KEEP_EVENTS[connection.dialect.name]:
             connection.exec_driver_sql(statement)
@@ -128,12 +128,12 @@ def bring_up_to_date(connection: sa.Connection) -> None:
         return
     found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema")).scalar()
     if found is None or not str(found).isdecimal():
-        raise WrongSchema("holds tables that are not Partage's: give an empty database")
+        raise WrongSchema("holds tables that are not Partage's; use an empty database")
     number = int(found)
     if number > newest:
         raise WrongSchema(
-            f"was written by a newer Partage: its schema is number {number}, and this Partage knows up to {newest}; "
-            "install the newer one"
+            f"was written by a newer Partage: its schema is number {number}, and this one knows up to {newest}; "
+            "install the newer Partage"
         )
     for step in MIGRATIONS[number - 1 :]:
         step(connection)

@@ -1,4 +1,4 @@
-// Joining: the invite stands in the fragment of the address, which browsers do not send. It goes out as a bearer alone.
+// Joining: the invite is in the fragment of the address, which browsers do not send. It is sent only as a bearer token.
 import { setText, show } from "./page.js";
 
 const element = (name) => document.getElementById(name);
@@ -11,7 +11,7 @@ function problem(sentence) {
   setText(element("join-sentence"), sentence);
 }
 
-// The id of the request, the same in this tab until the join has worked: after a lost answer it gives the same token.
+// The request id stays the same in this tab until the join has worked: repeating a lost join gives the same token.
 const kept = {
   key: `partage-join-${collaboration}-${code?.slice(-8)}`,
   id: null,
@@ -19,29 +19,29 @@ const kept = {
   made() {
     if (!this.read()) {
       this.id = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-      try { sessionStorage.setItem(this.key, this.id); } catch { /* then for this page alone */ }
+      try { sessionStorage.setItem(this.key, this.id); } catch { /* then only for this page */ }
     }
     return this.id;
   },
-  forget() { try { sessionStorage.removeItem(this.key); } catch { /* it was not kept */ } },
+  forget() { try { sessionStorage.removeItem(this.key); } catch { /* it was not stored */ } },
 };
 
 async function look() {
-  if (!code) { problem("An invite's link ends in a code after the sign #. Copy the whole link that you were sent."); return; }
+  if (!code) { problem("An invite link ends with a code after the # sign. Copy the whole link that you received."); return; }
   let found;
   try {
     const answer = await fetch("/join", { method: "POST", headers, body: JSON.stringify({ collaboration }) });
     found = await answer.json();
     if (!answer.ok) { problem(found.error); return; }
   } catch { problem("The server does not answer; reload the page to try again."); return; }
-  if (found.closed) { problem(`${found.name} is closed: nobody can join any more.`); return; }
-  if (found.used && !kept.read()) { problem("This invite was used already. If that was you, log in with the token you got then; otherwise ask for another."); return; }
+  if (found.closed) { problem(`${found.name} is closed. Nobody can join any more.`); return; }
+  if (found.used && !kept.read()) { problem("This invite has already been used. If you used it, log in with the token you got then; otherwise ask for another invite."); return; }
   document.title = `Join ${found.name} · Partage`;
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
-  setText(element("join-facts"), `${found.arms.length} options to choose between, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
+  setText(element("join-facts"), `${found.arms.length} options to choose from, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
   setText(element("join-money"), found.settlement === "none" ? "No money moves."
-    : "At the end, those who tried worse options for the others are compensated, and everybody pays her part.");
+    : "At the end, members who tried worse options for the others are compensated, and everyone pays their share.");
   element("join-arms").replaceChildren(...found.arms.map((name, arm) => {
     const item = document.createElement("li");
     item.className = `c${arm % 8}`;
@@ -80,7 +80,7 @@ element("join-form").addEventListener("submit", async (event) => {
     const login = new URLSearchParams({ token: joined.token, login: element("join").dataset.login });
     await fetch("/login", { method: "POST", body: login, redirect: "manual" });
     kept.forget();
-    history.replaceState(null, "", "/join"); // the code is used up
+    history.replaceState(null, "", "/join"); // the code has been used
     setText(element("joined-name"), element("join-name").textContent);
     element("token").value = joined.token;
     setText(element("snippet"), [
@@ -88,7 +88,7 @@ element("join-form").addEventListener("submit", async (event) => {
       `agent = Agent(${JSON.stringify(location.origin)}, ${JSON.stringify(collaboration)}, "YOUR TOKEN")`,
       "while True:",
       "    pull = agent.ask()  # pull.arm is what to try",
-      "    agent.tell(pull, my_result(pull.arm))  # from 0 to 1",
+      "    agent.tell(pull, my_result(pull.arm))  # a number from 0 to 1",
     ].join("\n"));
     show(element("join-form"), false);
     show(element("joined"), true);

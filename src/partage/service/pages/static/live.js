@@ -1,4 +1,4 @@
-// The live parts that the operator's and a member's page have in common: the stream, the board, the feed.
+// What the operator's page and a member's page share: the stream, the board, the feed.
 import { setText, show } from "./page.js";
 
 export const place = document.getElementById("live");
@@ -27,7 +27,7 @@ export function listen(onBoard, onMoney) {
   let pause = 1000;
   const last = {};
   let frame = 0;
-  // Several messages before the next frame are drawn once. A page in the background draws when it is looked at.
+  // Several messages before the next frame are drawn once. A page in the background draws when it becomes visible.
   const draw = () => {
     frame = 0;
     if (last.board) { onBoard(last.board); last.board = null; }
@@ -47,8 +47,8 @@ export function listen(onBoard, onMoney) {
     source.addEventListener("board", take("board"));
     source.addEventListener("money", take("money"));
     source.addEventListener("error", async () => {
-      doubt ||= setTimeout(() => connected("lost"), 1500); // a stream that is just opened anew is no news
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      doubt ||= setTimeout(() => connected("lost"), 1500); // reopening a stream is not worth a warning
+      if (source.readyState !== EventSource.CLOSED) return; // the browser retries by itself
       try {
         const answer = await fetch(`/v1/collaborations/${place.dataset.id}/board`);
         if (answer.status === 401) { location.reload(); return; } // the session is over
@@ -89,18 +89,17 @@ if (many) {
 function tagsOf(arm, board) {
   const tags = [];
   if (arm.name === board.leader) tags.push(["leader", "leader"]);
-  if (arm.public && !arm.active) tags.push(["out", "out"]);
-  else if (arm.sharers === 0) tags.push(["alone", "nobody shares it"]);
-  else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${count(arm.claims)} on the way` : "open"]);
+  if (arm.public && !arm.active) tags.push(["eliminated", "eliminated"]);
+  else if (arm.sharers === 0) tags.push(["unshared", "nobody shares it"]);
+  else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${things(arm.claims, "claim")}` : "open"]);
   else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waiting"]);
   return tags;
 }
 
 export function drawBoard(board) {
   const leader = board.arms.find((arm) => arm.name === board.leader);
-  const bounded = ["balanced-etc", "unbalanced-etc"].includes(place.dataset.rule);
-  // The rule's test: an arm is out once its band ends below the highest lower end of all.
-  const lows = bounded ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];
+  // Where the rule tests by intervals, an arm is eliminated once its band ends below the highest lower end of all.
+  const lows = place.dataset.byIntervals === "1" ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];
   const limit = lows.length ? lows.reduce((highest, low) => Math.max(highest, low)) : null;
   board.arms.forEach((arm, index) => {
     const parts = rows[index];
@@ -115,8 +114,8 @@ export function drawBoard(board) {
         return tag;
       }));
       parts.row.classList.toggle("is-leader", arm.name === board.leader);
-      parts.row.classList.toggle("is-out", arm.public && !arm.active);
-      parts.row.classList.toggle("is-alone", arm.sharers === 0 && !(arm.public && !arm.active));
+      parts.row.classList.toggle("is-eliminated", arm.public && !arm.active);
+      parts.row.classList.toggle("is-unshared", arm.sharers === 0 && !(arm.public && !arm.active));
     }
     const known = arm.mean != null;
     show(parts.band, known);
@@ -132,9 +131,9 @@ export function drawBoard(board) {
     }
     setText(parts.value, known ? arm.mean.toFixed(3) : "–");
     setText(parts.radius, known ? ` ± ${Math.min(1, arm.radius).toFixed(3)}` : "");
-    setText(parts.more, known ? things(arm.broadcasts, "broadcast") : "no broadcast yet");
+    setText(parts.more, known ? things(arm.broadcasts, "broadcast") : "no broadcasts yet");
   });
-  if (many) { // the best first, those that are out last
+  if (many) { // the best first, eliminated ones last
     const rank = board.arms.map((arm, index) => [arm.active ? 1 : 0, arm.mean ?? -1, -index]);
     const order = rank.map((_, index) => index).sort((a, b) =>
       rank[b][0] - rank[a][0] || rank[b][1] - rank[a][1] || rank[b][2] - rank[a][2]);
@@ -145,11 +144,11 @@ export function drawBoard(board) {
   }
   setText(document.getElementById("leader"), leader ? leader.name : "none yet");
   setText(document.getElementById("leader-mean"),
-    leader?.mean != null ? `mean ${leader.mean.toFixed(3)}` : "nothing was broadcast");
+    leader?.mean != null ? `mean ${leader.mean.toFixed(3)}` : "no broadcasts yet");
   speak(board);
 }
 
-// --- for those who listen: what matters, and not more often than every ten seconds ---------------------------
+// --- for screen readers: what matters, at most every ten seconds --------------------------------------------
 
 const spoken = document.getElementById("spoken");
 let spokenText = null;
@@ -158,7 +157,7 @@ let spokenAt = 0;
 function speak(board) {
   const left = board.arms.filter((arm) => arm.active).length;
   const text = board.closed ? "The collaboration is closed."
-    : board.leader ? `${board.leader} leads; ${things(left, "arm")} in play.` : "";
+    : board.leader ? `${board.leader} leads; ${things(left, "arm")} active.` : "";
   if (text === spokenText || (Date.now() - spokenAt < 10000 && !board.closed)) return;
   if (spokenText !== null) { setText(spoken, text); spokenAt = Date.now(); }
   spokenText = text;
@@ -168,7 +167,7 @@ function speak(board) {
 
 const list = document.getElementById("feed");
 const lines = new Map(); // by key
-const notes = []; // what this page saw happen on the board: arms that went out, a new leader
+const notes = []; // changes that this page saw on the board: eliminations, a new leader
 let before = null;
 
 function note(time, key, kind, text, arm) {
@@ -181,12 +180,12 @@ function observe(snapshot) {
   if (before && board.version > before.version) {
     board.arms.forEach((arm, index) => {
       const was = before.arms[index];
-      if (was.active && !arm.active) note(snapshot.time, `out${index}-${board.version}`, "out", `${arm.name} is out`, index);
-      if (!was.active && arm.active && was.public) note(snapshot.time, `in${index}-${board.version}`, "out", `${arm.name} is back in play`, index);
+      if (was.active && !arm.active) note(snapshot.time, `eliminated${index}-${board.version}`, "eliminated", `${arm.name} was eliminated`, index);
+      if (!was.active && arm.active && was.public) note(snapshot.time, `active${index}-${board.version}`, "eliminated", `${arm.name} is active again`, index);
     });
     if (before.leader !== board.leader && board.leader) {
       const index = board.arms.findIndex((arm) => arm.name === board.leader);
-      note(snapshot.time, `leader${board.version}`, "leader", `${board.leader} leads`, index);
+      note(snapshot.time, `leader${board.version}`, "leader", `${board.leader} is the new leader`, index);
     }
   }
   before = board;
@@ -218,7 +217,7 @@ export function drawFeed(snapshot) {
     return item;
   });
   for (const key of lines.keys()) if (!kept.has(key)) lines.delete(key);
-  // In place, so that whoever has scrolled down or selected a line keeps it.
+  // In place, so that scrolling and selections are kept.
   items.forEach((item, place) => { if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null); });
   while (list.children.length > items.length) list.lastChild.remove();
   show(document.getElementById("feed-empty"), items.length === 0);

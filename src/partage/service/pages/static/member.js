@@ -1,4 +1,4 @@
-// A member's page: her money, her pulls, what she shares.
+// A member's page: their money, their pulls, what they share.
 import { setText, show } from "./page.js";
 import { count, drawBoard, drawFeed, listen, place, things } from "./live.js";
 
@@ -34,7 +34,7 @@ function drawPulls(me, arms) {
 }
 
 function drawShares(me, closed) {
-  if (document.querySelector("#consent .htmx-request")) return; // a change of hers is on its way
+  if (document.querySelector("#consent .htmx-request")) return; // a change is being sent
   const shares = new Set(me.shares);
   for (const box of document.querySelectorAll("#consent input[type=checkbox]")) {
     const shared = shares.has(Number(box.id.slice("share-".length)));
@@ -55,7 +55,7 @@ function drawMoney(view) {
   const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
   setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
-  setText(element("net-parts"), `compensation ${row.compensation} less charge ${row.charge}${view.finished || view.closed ? "" : "; pulls of arms still in play are not compensated"}`);
+  setText(element("net-parts"), `compensation ${row.compensation} minus charge ${row.charge}${view.finished || view.closed ? "" : "; pulls of active arms are not compensated"}`);
   element("net").className = `net-${row.word}`;
 }
 

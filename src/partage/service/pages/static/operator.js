@@ -30,7 +30,7 @@ function rowOf(agent) {
   const title = document.createElement("span");
   title.className = "name";
   const gone = document.createElement("span");
-  gone.className = "tag tag-out";
+  gone.className = "tag tag-left";
   gone.textContent = "left";
   name.append(title, " ", gone);
   const shares = cell("td");
@@ -114,14 +114,14 @@ function drawAgents() {
 
 element("all-agents").addEventListener("click", () => { showAll = true; drawAgents(); });
 
-// --- what is on top -------------------------------------------------------------------------------------------
+// --- the tiles -----------------------------------------------------------------------------------------------
 
 function drawTiles(snapshot) {
   const { board, agents } = snapshot;
   const left = board.arms.filter((arm) => arm.active);
-  const out = board.arms.filter((arm) => arm.public && !arm.active).length;
+  const eliminated = board.arms.filter((arm) => arm.public && !arm.active).length;
   setText(element("in-play"), count(left.length));
-  setText(element("in-play-of"), `of ${count(board.arms.length)}${out ? `, ${count(out)} out` : ""}`);
+  setText(element("in-play-of"), `of ${count(board.arms.length)}${eliminated ? `, ${count(eliminated)} eliminated` : ""}`);
   setText(element("broadcasts"), count(board.version));
   setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
   setText(element("board-note"), "");
@@ -139,18 +139,18 @@ function drawMoney(view) {
   setText(element("money-title"), view.closed ? "Settlement" : "Agents");
   setText(element("net-head"), view.closed ? "Net" : "Net if it closed now");
   setText(element("money-note"), view.settlement === "none" ? "No money moves in this collaboration."
-    : view.closed ? `Final, by the settlement ${view.settlement}. All amounts and the controller's profit sum to zero.`
-      : `Amounts are what they would be if it closed now, by the settlement ${view.settlement}.${view.finished ? "" : " Pulls of arms still in play are not compensated."}`);
+    : view.closed ? `Final, by the settlement ${view.settlement}. The net amounts and the controller's profit sum to zero.`
+      : `What each agent would receive or pay if it closed now, by the settlement ${view.settlement}.${view.finished ? "" : " Pulls of active arms are not compensated."}`);
   setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
   setText(element("profit"), view.profit);
-  setText(element("profit-word"), { gains: "the controller gains", loses: "the controller pays it", even: "neither gain nor loss" }[view.profit_word]);
+  setText(element("profit-word"), { gains: "the controller gains", loses: "the controller loses", even: "neither gain nor loss" }[view.profit_word]);
   element("profit").className = `net-${{ gains: "receives", loses: "pays", even: "even" }[view.profit_word]}`;
   setText(element("close-profit"), view.profit);
   const warning = element("money-warning");
   const sentences = [];
   if (view.settlement !== "none") {
-    if (!view.finished && view.closed) sentences.push("It was closed with more than one arm in play. Pulls of those are not compensated, so that a member may have lost by taking part.");
-    if (!view.viable) sentences.push(`The charges do not pay for the compensations${view.closed ? "" : " yet"}: the controller pays the difference.`);
+    if (!view.finished && view.closed) sentences.push("It was closed with more than one active arm. Their pulls are not compensated, so a member may have lost by taking part.");
+    if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
   }
   show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
   setText(warning, sentences.join(" "));
@@ -169,7 +169,7 @@ function colourOf(name) {
   return found;
 }
 
-// The arms that have a line: those that were broadcast; where there are many, the ones most often.
+// The arms that get a line: those that were broadcast, and if there are many, the most frequent ones.
 function shown(board) {
   const known = board.arms.map((_, index) => index).filter((index) => board.arms[index].broadcasts > 0);
   if (known.length > MOST_LINES) known.sort((a, b) => board.arms[b].broadcasts - board.arms[a].broadcasts || a - b).length = MOST_LINES;
@@ -183,8 +183,8 @@ function chartData() {
 }
 
 function drawChart() {
-  if (!latest || chart.points.length < 2) { // a chart of nothing would show years of nothing
-    setText(element("chart-note"), "Nothing was broadcast yet.");
+  if (!latest || chart.points.length < 2) { // an empty chart would show years of nothing
+    setText(element("chart-note"), "No broadcasts yet.");
     return;
   }
   const board = latest.board;
@@ -289,7 +289,7 @@ element("close-confirm").addEventListener("click", async (event) => {
       element("close-dialog").close();
       const title = element("money-title");
       title.tabIndex = -1;
-      title.focus(); // and into view: the settlement is what the close was for
+      title.focus(); // which scrolls the settlement into view
       toast("Closed. The settlement is final.");
     }
   } catch {
@@ -312,5 +312,5 @@ listen((snapshot) => {
   drawFeed(snapshot);
   if (first) loadHistory();
   else addPoint(snapshot);
-  if (others) htmx.trigger("#invite-list", "refresh"); // one was used, or none can be any more
+  if (others) htmx.trigger("#invite-list", "refresh"); // an invite was used, or none can be used any more
 }, drawMoney);

@@ -1,4 +1,4 @@
-// What every page needs: copy buttons, times in the reader's own zone, forms that explain themselves, refusals.
+// What every page needs: copy buttons, times in the reader's time zone, forms that explain themselves, errors.
 
 export function setText(element, text) {
   if (element && element.textContent !== text) element.textContent = text;
@@ -21,10 +21,10 @@ async function copy(button, text, field) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Over plain http browsers have no clipboard for scripts; the old way works there.
+    // Over plain http, scripts have no clipboard; the old way still works.
     if (field?.select) field.select();
     else getSelection().selectAllChildren(field ?? button);
-    if (!document.execCommand("copy")) { toast("This browser does not let pages copy; select the text and copy it."); return; }
+    if (!document.execCommand("copy")) { toast("This browser does not let pages copy. Select the text and copy it yourself."); return; }
   }
   button.textContent = "Copied";
   setTimeout(() => { button.innerHTML = before; }, 2000);
@@ -50,19 +50,30 @@ function times(root) {
   }
 }
 
-// A select says what the chosen option means; fields that belong to other options are put away.
+// A select says what the chosen option means. Fields that the option does not take are hidden, and options of the
+// settlement that do not fit the rule are disabled.
 function explain(select) {
+  const chosen = select.selectedOptions[0];
   const hint = document.getElementById(select.dataset.explains);
-  if (hint) hint.textContent = select.selectedOptions[0].dataset.text;
-  for (const field of document.querySelectorAll(`[data-only-for="${select.id}"]`)) {
-    const fits = field.dataset.values.split(" ").includes(select.value);
-    field.hidden = !fits;
-    field.querySelector("input").disabled = !fits;
+  if (hint) hint.textContent = chosen.dataset.text;
+  for (const field of document.querySelectorAll(`[data-taken-by="${select.id}"]`)) {
+    const taken = chosen.dataset.takes.split(" ").includes(field.dataset.name);
+    field.hidden = !taken;
+    field.querySelector("input").disabled = !taken;
+  }
+  if (chosen.dataset.settlements) {
+    const fitting = chosen.dataset.settlements.split(" ");
+    const settlement = document.getElementById("settlement");
+    for (const option of settlement.options) option.disabled = !fitting.includes(option.value);
+    if (settlement.selectedOptions[0]?.disabled) {
+      settlement.value = settlement.dataset.default;
+      explain(settlement);
+    }
   }
 }
 
 function prepare(root) {
-  // The server may not know by which name it is reached; the browser does.
+  // The server may not know its public name; the browser does.
   for (const field of root.querySelectorAll(".links input")) field.value = field.value.replace(/^https?:\/\/[^/]+/, location.origin);
   times(root);
   for (const select of root.querySelectorAll("select[data-explains]")) explain(select);
@@ -81,7 +92,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 
 document.addEventListener("htmx:responseError", (event) => {
-  let sentence = "This did not work; try again.";
+  let sentence = "Something went wrong; try again.";
   try { sentence = JSON.parse(event.detail.xhr.responseText).error ?? sentence; } catch { /* not ours */ }
   if (event.detail.xhr.status === 401) { location.reload(); return; }
   toast(sentence);

@@ -1,4 +1,4 @@
-// Loaded in the head, before anything is drawn: the theme that was chosen here, else the system's.
+// Loaded in the head, before anything is drawn: the theme chosen here, or else the system's.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -15,7 +15,7 @@
     system.addEventListener("change", () => { show(); dispatchEvent(new Event("partage-theme")); });
     button.addEventListener("click", () => {
       root.dataset.theme = dark() ? "light" : "dark";
-      try { localStorage.setItem("partage-theme", root.dataset.theme); } catch { /* then for this page alone */ }
+      try { localStorage.setItem("partage-theme", root.dataset.theme); } catch { /* then only for this page */ }
       show();
       dispatchEvent(new Event("partage-theme"));
     });

@@ -1,4 +1,4 @@
-"""Drawing a panel of rows: a dot for each estimate, named below."""
+"""Draw a panel of rows: one dot per estimate, with a legend below."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from partage.report.style import LIGHT, set_ticks
 from partage.studies import Panel, Played
 
-BAND = 2  # standard errors to either side
+BAND = 2  # standard errors on either side
 WIDE = 6  # inches
-SHAPES = {  # marker, size, whether it is filled, and what it lies above
+SHAPES = {  # marker, size, whether it is filled, and its z-order
     "dot": ("o", 6, True, 4),
     "ring": ("o", 11, False, 3),
     "square": ("s", 9, False, 3),
@@ -17,7 +17,7 @@ SHAPES = {  # marker, size, whether it is filled, and what it lies above
 
 
 def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
-    """Draw one row of dots for each place, from the top down, on a logarithmic axis."""
+    """Draw one row of dots per place on the study's axis, from the top down, on a logarithmic scale."""
     axes.set_xscale("log")
     heights = np.arange(len(panel.rows))[::-1]
     for kind in panel.dots(played):
@@ -43,7 +43,7 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
     axes.axvline(1, color=LIGHT["ink"], linewidth=1, linestyle=":")
     axes.set_yticks(heights, panel.rows)
     axes.set_ylim(-0.6, len(panel.rows) - 0.4)
-    axes.set_title(f"{panel.shows}\n(log scale; dotted: the limit)", color=LIGHT["grey"], x=0, loc="left")
+    axes.set_title(f"{panel.shows}\n(log scale; dotted line: the limit)", color=LIGHT["grey"], x=0, loc="left")
     ticks = axes.get_yticks(), [label.get_text() for label in axes.get_yticklabels()]
     set_ticks(axes)
     axes.set_yticks(*ticks)

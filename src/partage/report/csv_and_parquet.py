@@ -1,4 +1,4 @@
-"""The figures of a study as a table, in CSV and Parquet."""
+"""The figures of merit of a study as a table, written as CSV and Parquet."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from partage.studies.study import TWO_UCB
 
 
 def table(played: Played) -> pl.DataFrame:
-    """Return one row for each line, place on the axis and figure of merit, and one for each step over time.
+    """Return one row per line, place on the axis and figure of merit, and one per checkpoint of the regret over time.
 
-    `step` is the horizon, except for the regret over time.
+    `step` is the horizon, except for the regret over time, where it is the checkpoint.
     """
     study = played.study
     rows = []
@@ -29,9 +29,9 @@ def table(played: Played) -> pl.DataFrame:
             for figure in FIGURES:
                 row(line.name, at, result.game.horizon, figure, getattr(result, figure))
             row(line.name, at, result.game.horizon, TWO_UCB, alone.overall_regret)
-            for step, mine, hers in zip(study.checkpoints, result.curve, alone.curve, strict=True):
-                row(line.name, at, step, "overall_regret_up_to", mine)
-                row(line.name, at, step, f"{TWO_UCB}_up_to", hers)
+            for step, together, single in zip(study.checkpoints, result.curve, alone.curve, strict=True):
+                row(line.name, at, step, "overall_regret_up_to", together)
+                row(line.name, at, step, f"{TWO_UCB}_up_to", single)
     columns = {
         "study": pl.String,
         "line": pl.String,
@@ -47,7 +47,7 @@ def table(played: Played) -> pl.DataFrame:
 
 
 def write_tables(played: Played, folder: Path) -> list[Path]:
-    """Write the table of a study beside the report."""
+    """Write the table of a study beside the report, as CSV and as Parquet."""
     frame = table(played)
     csv, parquet = (folder / f"{played.study.name}.{kind}" for kind in ("csv", "parquet"))
     frame.write_csv(csv)

@@ -1,0 +1,49 @@
+"""Help texts made from the registry of rules."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from partage.rules import RULES
+
+
+def names(options: Iterable[str], default: str) -> str:
+    """Return names in one line, the default marked.
+
+    Examples
+    --------
+    >>> names(("paper", "none"), "none")
+    'paper, none (default)'
+    """
+    return ", ".join(f"{name} (default)" if name == default else name for name in options)
+
+
+def taking(parameter: str, rules: Mapping[str, Any] = RULES) -> list[str]:
+    """Return the names of the rules that take a parameter.
+
+    Examples
+    --------
+    >>> "balanced-etc" in taking("balance")
+    True
+    """
+    return [name for name, rule in rules.items() if any(one.name == parameter for one in rule.parameters)]
+
+
+def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
+    """Return what a parameter of rules does, what is allowed, and which of these rules take it."""
+    found = next(one for rule in rules.values() for one in rule.parameters if one.name == parameter)
+    *first, last = taking(parameter, rules)
+    takers = f"{', '.join(first)} and {last}" if first else last
+    summary = found.summary[:1].upper() + found.summary[1:]
+    return f"{summary}: {found.allowed} (default {found.default:g}). Only for {takers}."
+
+
+def with_rules(command: Callable[..., None], rules: Mapping[str, Any]) -> str:
+    """Return a command's help, with one line for each of these rules at its end."""
+    lines = "\n".join(f"[bold]{name}[/bold]: {rule.summary}" for name, rule in rules.items())
+    return f"{inspect.cleandoc(command.__doc__ or '')}\n\n\b\nRules:\n{lines}"
+
+
+def settlements() -> tuple[str, ...]:
+    """Return the names of all settlements."""
+    return tuple(dict.fromkeys(name for rule in RULES.values() for name in rule().settlements))

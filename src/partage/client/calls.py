@@ -1,0 +1,113 @@
+"""Calls to the controller: each request is repeated until it is answered, and answers become structs."""
+
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from partage.client.effects import Answer, Lost, Send, Steps, Wait
+from partage.client.errors import Refused, Unreachable
+from partage.client.statefile import AgentState
+
+S = TypeVar("S")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 8.0  # seconds before the first retry, and before any later one
+PASSING = (429, 502, 503, 504)  # statuses that a retry may cure
+
+
+class Calls:
+    """Requests of one agent to its collaboration.
+
+    Parameters
+    ----------
+    saved
+        The agent: its controller, collaboration and token.
+    patience
+        Seconds to keep trying when no answer comes.
+    clock
+        The time in seconds.
+    """
+
+    def __init__(self, saved: AgentState, patience: float, clock: Callable[[], float]) -> None:
+        self._saved, self._patience, self._clock = saved, patience, clock
+
+    def send(self, method: str, path: str, body: Any = None, bearer: str = "", etag: str = "") -> Steps[Answer]:
+        """Send a request until it is answered; raises `Refused` or `Unreachable`."""
+        headers = self.headers(bearer)
+        if etag:
+            headers["If-None-Match"] = etag
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        content = None if body is None else msgspec.json.encode(body)
+        return (yield from self._repeat(Send(method, self.path(path), headers, content)))
+
+    def fetch(self, kind: type[S], method: str, path: str, body: Any = None, bearer: str = "") -> Steps[S]:
+        """Send a request and return its answer as a struct of this kind."""
+        return self.decode(kind, (yield from self.send(method, path, body, bearer)))
+
+    def path(self, path: str) -> str:
+        """Return the full path of a call within the collaboration."""
+        return f"/v1/collaborations/{self._saved.collaboration}{path}"
+
+    def headers(self, bearer: str = "") -> dict[str, str]:
+        """Return the headers that identify the agent, or the bearer of another secret."""
+        return {"Authorization": f"Bearer {bearer or self._saved.token}"}
+
+    def decode(self, kind: type[S], answer: Answer) -> S:
+        """Return an answer as a struct of this kind."""
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except msgspec.DecodeError:
+            raise not_a_controller(self._saved.url) from None
+
+    def _repeat(self, request: Send) -> Steps[Answer]:
+        """Send the same request again and again, with growing random pauses, until an answer comes."""
+        began, longest = self._clock(), FIRST_PAUSE
+        while True:
+            reply = yield request
+            if isinstance(reply, Answer) and reply.status not in PASSING:
+                if reply.status >= 400:
+                    raise refusal(reply.status, reply.body)
+                return reply
+            pause = random.uniform(0, longest)
+            if self._clock() + pause - began > self._patience:
+                raise self._unreachable(reply)
+            longest = min(2 * longest, LONGEST_PAUSE)
+            yield Wait(pause)
+
+    def _unreachable(self, reply: Answer | Lost | None) -> Unreachable:
+        why = reply.why if isinstance(reply, Lost) else f"status {reply.status}" if reply else "no reply"
+        return Unreachable(
+            f"The controller at {self._saved.url} did not answer for {self._patience:g} seconds ({why}). "
+            "Pending reports are kept and sent with the next call."
+        )
+
+
+class _Refusal(msgspec.Struct):
+    """The body of a refusal; release 0.1 sent no code."""
+
+    error: str
+    code: str = ""
+    field: str | None = None
+
+
+def refusal(status: int, body: bytes) -> Refused:
+    """Return a refusal from the controller's answer.
+
+    Examples
+    --------
+    >>> refused = refusal(409, b'{"error": "The collaboration is closed.", "code": "closed"}')
+    >>> refused.code, str(refused)
+    ('closed', 'The collaboration is closed.')
+    """
+    try:
+        found = msgspec.json.decode(body, type=_Refusal)
+    except msgspec.DecodeError:  # a proxy answered, not the controller
+        return Refused(status, "", f"The controller answered with status {status} and no explanation.")
+    return Refused(status, found.code, found.error, found.field)
+
+
+def not_a_controller(url: str) -> Unreachable:
+    """Return the error for an address where something else answers."""
+    return Unreachable(f"The server at {url} is not a Partage controller; check the address.")

@@ -1,0 +1,116 @@
+"""Claims: explore pulls that the controller hands out, and whose rewards are broadcast."""
+
+import logging
+from collections.abc import Callable
+
+from partage.client.calls import Calls
+from partage.client.effects import Steps
+from partage.client.errors import Closed, Refused
+from partage.client.following import Following
+from partage.client.pulls import Pull
+from partage.client.statefile import AgentState, new_request
+from partage.ledger import messages
+
+log = logging.getLogger("partage.client")
+
+
+class Claims:
+    """The agent's claims: at most one is open.
+
+    Attributes
+    ----------
+    open
+        The claim that was handed out and not told yet.
+    unsure
+        Whether the controller may have handed out a claim that this client does not know.
+    """
+
+    def __init__(
+        self, saved: AgentState, calls: Calls, following: Following, save: Callable[[], Steps[None]]
+    ) -> None:
+        self._saved, self._calls, self._following, self._save = saved, calls, following, save
+        self.open: Pull | None = None
+        self.unsure = True
+
+    def ask(self) -> Steps[bool]:
+        """Ask for a claim; returns whether the controller has nothing to explore for the agent."""
+        self.unsure = True
+        body = messages.Ask(request=self._saved.asking, explore_only=True)
+        try:
+            answer = yield from self._calls.send("POST", "/ask", body)
+        except Refused as refused:
+            yield from self._not_now(refused)
+            return False
+        if answer.status != 204:
+            claim = self._calls.decode(messages.Pull, answer)
+            yield from self._count(claim.pull)
+            self.open = Pull(claim.arm, True, False, claim.version, claim.pull)
+        self.unsure, self._following.left_at_start = False, None
+        return self.open is None
+
+    def tell(self, pull: int, reward: float) -> Steps[None]:
+        """Send the reward of a claim. It is on disk first, so that a crash does not lose it."""
+        if self._saved.telling is not None and self._saved.telling[0] != pull:
+            yield from self.tell_again()
+        if self.open is not None and self.open.number == pull:
+            self.drop()
+        self._saved.telling = (pull, reward)
+        yield from self._save()
+        yield from self._send_told()
+
+    def tell_again(self) -> Steps[None]:
+        """Send a reward that an earlier call could not send; if it is refused, this call goes on all the same."""
+        try:
+            yield from self._send_told()
+        except Refused as refused:
+            log.warning("The controller refused a reward from an earlier call: %s", refused)
+
+    def drop(self) -> None:
+        """Forget the open claim; the next request asks for a new one."""
+        self.open = None
+        self._saved.asking = new_request()
+
+    def _not_now(self, refused: Refused) -> Steps[None]:
+        """Take in why there is no claim, or raise the refusal."""
+        if refused.code == "horizon_used":
+            self._saved.used = self._following.horizon
+        elif refused.code == "left":
+            self._saved.left = True
+        elif refused.code in ("closed", "no_public_arm"):
+            before = self._following.view
+            yield from self._following.read()
+            if self._following.view is before:
+                raise refused
+        else:
+            raise refused
+
+    def _count(self, claim: int) -> Steps[None]:
+        """Count a claim in the horizon, once: the same claim comes again until it is told."""
+        if claim == self._saved.claim:
+            return
+        counts = 1
+        if self._following.left_at_start is not None:  # it may have been open, and counted, before this client began
+            counts = self._following.left_at_start - (yield from self._following.horizon_left())
+        self._saved.used += counts
+        self._saved.claim = claim
+
+    def _send_told(self) -> Steps[None]:
+        """Send the reward that waits to be acknowledged."""
+        assert self._saved.telling is not None
+        pull, reward = self._saved.telling
+        try:
+            told = yield from self._calls.fetch(
+                messages.Told, "POST", "/tell", messages.Tell(pull=pull, reward=reward)
+            )
+        except Refused as refused:
+            self._saved.telling = None
+            if refused.code == "claim_cancelled":  # the agent withdrew the arm, here or elsewhere
+                yield from self._following.read_consent()
+                log.warning("The controller refused a reward, which is not sent again: %s", refused)
+                return
+            if refused.code == "closed":
+                yield from self._following.read()
+                raise Closed from None
+            raise
+        self._saved.telling, self._saved.head = None, told.head
+        self._following.expect(told.version)

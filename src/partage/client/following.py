@@ -1,0 +1,252 @@
+"""Following the controller: the configuration, the newest board, and what the agent itself consents to share.
+
+The server's board stands. Which arms are open and which are eliminated is read from it, never computed again.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable
+
+import msgspec
+
+from partage.board import Board, Record
+from partage.client.calls import Calls
+from partage.client.effects import Steps, Wait
+from partage.client.statefile import AgentState
+from partage.ledger.messages import AgentView, BoardView, CollaborationView
+
+REREAD = 1.0  # seconds between two reads of a board that may not have changed
+BEHIND = 0.25  # seconds that the event stream may lag behind the controller's answers
+SHORTEST, LONGEST = 0.25, 15.0  # seconds between two reports, whatever claim_seconds is
+
+
+def board_of(view: BoardView) -> Board:
+    """Return the board that the controller shows, in the form that rules read."""
+    number = {arm.name: place for place, arm in enumerate(view.arms)}
+    board = Board(view.horizon, [number[name] for name in view.tie_order], [arm.public for arm in view.arms])
+    board.shared = [arm.sharers > 0 for arm in view.arms]
+    board.claims = [arm.claims for arm in view.arms]
+    board.active = [arm.active for arm in view.arms]
+    board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
+    return board
+
+
+def hidden_arms(board: Board) -> list[int]:
+    """Return the arms that nobody shares and that are not eliminated, which `commit` considers too."""
+    return [arm for arm in range(board.arms) if not board.shared[arm] and board.active[arm] >= board.public[arm]]
+
+
+class Following:
+    """A collaboration as one of its agents knows it.
+
+    Attributes
+    ----------
+    news
+        The newest board from the event stream that nobody has looked at yet. The listener sets it, at any time.
+    heard
+        When the board was last known to be the newest. The listener sets it too.
+    streaming
+        Whether the event stream is open. The listener sets it too.
+    arms
+        The number of each arm, by name.
+    horizon, report_every
+        Pulls per agent, and seconds between two reports of commit pulls.
+    left_at_start
+        For an agent that started from a token: the pulls its horizon had left then. None once that is settled.
+    begun
+        Whether configuration, board and consent were read.
+    view, board
+        The newest board, as the controller sent it and as rules read it.
+    hidden_arms
+        Whether there are arms that nobody shares and that are not eliminated.
+    freshness
+        Counts boards: it rises with each new one, and when the same one was read again after a second.
+    shares
+        The arms that the agent shares.
+    doubtful
+        Whether something suggests that the agent's consent changed elsewhere.
+    """
+
+    def __init__(self, saved: AgentState, calls: Calls, clock: Callable[[], float]) -> None:
+        self._saved, self._calls, self._clock = saved, calls, clock
+        self.news: str | None = None
+        self.heard = -math.inf
+        self.streaming = False
+
+        self.arms: dict[str, int] = {}
+        self.horizon = 0
+        self.report_every = LONGEST
+        self.left_at_start: int | None = None
+        self.begun = False
+
+        self.view: BoardView | None = None
+        self.board = Board(2, [], [])
+        self.hidden_arms = False
+        self.freshness = 0
+        self._tagged: tuple[str, BoardView] | None = None  # the last board that came with an ETag
+        self._read_at = -math.inf
+        self._at_least = 0  # the version that the agent's last broadcast made
+        self._barren = -1  # the freshness at which the controller had nothing to explore for the agent
+
+        self.shares: frozenset[int] = frozenset()
+        self.doubtful = False
+        self._consent_read_at = -math.inf
+
+    # what the agent may do on this board
+
+    @property
+    def explores(self) -> bool:
+        """Whether the agent shares an open arm, so that it is to ask for a claim."""
+        assert self.view is not None
+        return self._barren != self.freshness and any(self.view.arms[arm].open for arm in self.shares)
+
+    @property
+    def exploration_ahead(self) -> bool:
+        """Whether exploration of an arm that the agent shares may still come.
+
+        It may as long as another arm is not eliminated, even if nobody shares that one yet, or any more.
+        """
+        board = self.board
+        if self.doubtful:
+            return True
+        left = sum(board.active[arm] or not board.public[arm] for arm in range(board.arms))
+        return left > 1 and any(board.active[arm] for arm in self.shares)
+
+    @property
+    def leader(self) -> int | None:
+        """The arm that a commit pulls; None while no arm is public."""
+        active = self.board.actives()
+        return self.board.best(active) if active else None
+
+    # the start
+
+    def begin(self) -> Steps[None]:
+        """Read the configuration, the board, and who the agent is."""
+        if self.begun:
+            return
+        config = yield from self._calls.fetch(CollaborationView, "GET", "")
+        yield from self.read()  # before the consent: a consent that changes after it is read shows in a later board
+        me = yield from self._me()
+        if not self._saved.agent:  # started from a token: the controller knows how far the agent is
+            self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
+        self.arms = {name: arm for arm, name in enumerate(config.arms)}
+        self._take_consent(me)
+        self.horizon = config.horizon
+        self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
+        self.begun = True
+
+    # the board
+
+    def hear(self, board: str | None) -> bool:
+        """Note that the stream is alive, and the board that it brought, if any."""
+        self.heard = self._clock()
+        if board is not None:
+            self.news = board
+        return board is not None
+
+    def look(self) -> Steps[BoardView]:
+        """Return the newest board: from the stream, or read from the controller if that may be too old."""
+        self._take_news()
+        if self.view is None or self.view.version < self._at_least or self._clock() >= self.stale_at():
+            yield from self.read()
+        assert self.view is not None
+        return self.view
+
+    def read(self) -> Steps[None]:
+        """Read the board from the controller."""
+        tagged = self._tagged
+        answer = yield from self._calls.send("GET", "/board", etag=tagged[0] if tagged else "")
+        if answer.status == 304 and tagged is not None:
+            self._take(tagged[1])
+        else:
+            view = self._calls.decode(BoardView, answer)
+            self._tagged = (answer.etag, view) if answer.etag else None
+            self._take(view)
+        self._read_at = self._clock()
+
+    def stale_at(self) -> float:
+        """Return when the board has to be read again, unless the stream brings something before."""
+        return self.heard + (max(self.report_every, REREAD) if self.streaming else REREAD)
+
+    def wait_for_fresh(self, view: BoardView) -> Steps[None]:
+        """Wait for another board. After a second the same one counts as fresh, if it is certain to be the newest."""
+        while self.view is view and (left := self._read_at + REREAD - self._clock()) > 0:
+            if self.news is None:
+                yield Wait(left, news=True)
+            self._take_news()
+        if self.view is view:
+            if self._clock() >= self.stale_at():
+                yield from self.read()
+            self._read_at = self._clock()
+            self.freshness += 1
+
+    def nothing_to_explore(self, view: BoardView) -> Steps[None]:
+        """Look again: the board said explore, but the controller had no claim because others were faster."""
+        if self.streaming and self.news is None:
+            yield Wait(BEHIND, news=True)
+        self._take_news()
+        if self.view is view:
+            yield from self.read()
+        if self.view is view:
+            # Asking again on the same board could go on for ever: the agent commits until something changes.
+            self._barren = self.freshness
+            self.doubtful = True
+
+    def expect(self, version: int) -> None:
+        """Do not decide on a board older than this version: the agent's own broadcast is in it."""
+        self._at_least = max(self._at_least, version)
+
+    def distrust(self) -> None:
+        """Read board and consent again before deciding: something happened that this client did not see."""
+        self.heard, self.doubtful = -math.inf, True
+
+    def _take(self, view: BoardView) -> None:
+        """Replace the board, unless this one is older."""
+        self.heard = self._clock()
+        last = self.view
+        if last is not None:
+            if view == last or (view.version < last.version and not view.closed):
+                return
+            if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=True)):
+                self.doubtful = True  # an agent's consent changed: perhaps this one's
+        self.view, self.board = view, board_of(view)
+        self.hidden_arms = bool(hidden_arms(self.board))
+        self.freshness += 1
+
+    def _take_news(self) -> None:
+        """Take the board that the stream brought, if any."""
+        news, self.news = self.news, None
+        if news is not None:
+            with contextlib.suppress(msgspec.DecodeError):  # the board is then read, and that call says what is wrong
+                self._take(msgspec.json.decode(news, type=BoardView))
+
+    # the agent's consent, which may change elsewhere: on its page, or by another program
+
+    def read_consent(self) -> Steps[None]:
+        """Read what the agent shares now, and whether it has left."""
+        self._take_consent((yield from self._me()))
+
+    def check_consent(self) -> Steps[None]:
+        """Read the consent again if it may have changed elsewhere, at most once a second."""
+        if self.doubtful and self._clock() >= self.next_check():
+            yield from self.read_consent()
+            self._consent_read_at = self._clock()
+
+    def next_check(self) -> float:
+        """Return the earliest time of the next look at a doubtful consent."""
+        return self._consent_read_at + REREAD
+
+    def horizon_left(self) -> Steps[int]:
+        """Return how many pulls the controller says are left."""
+        return (yield from self._me()).horizon_left
+
+    def _me(self) -> Steps[AgentView]:
+        return (yield from self._calls.fetch(AgentView, "GET", "/agents/me"))
+
+    def _take_consent(self, me: AgentView) -> None:
+        saved = self._saved
+        saved.agent, saved.name, saved.shares, saved.left = me.agent, me.name, me.shares, me.left
+        shares = frozenset(self.arms[name] for name in me.shares)
+        if shares != self.shares:
+            self.shares, self._barren = shares, -1
+        self.doubtful = False

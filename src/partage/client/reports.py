@@ -1,0 +1,170 @@
+"""Commit pulls that the client decides by itself: handed out, counted, and reported in bulk."""
+
+import logging
+import math
+import re
+from collections.abc import Callable
+
+from partage.client.calls import Calls
+from partage.client.effects import Steps
+from partage.client.errors import Refused
+from partage.client.following import Following
+from partage.client.pulls import Pull
+from partage.client.statefile import AgentState, new_request
+from partage.ledger.messages import CommitRun, Commits, Told
+
+log = logging.getLogger("partage.client")
+
+MOST_RUNS = 500  # in one report, which stays well below the largest body that the controller accepts
+
+# Refusals that no repetition of the report can cure: these pulls are not counted.
+NOT_COUNTED = frozenset(
+    {
+        "closed",
+        "left",
+        "horizon_used",
+        "too_many_pulls",
+        "version_ahead",
+        "version_fell",
+        "version_expired",
+        "not_the_leader",
+        "request_reused",
+    }
+)
+
+
+class Reports:
+    """Local pulls of an agent.
+
+    Attributes
+    ----------
+    until
+        The time until which a pull may be repeated without looking at anything else.
+    reported_at
+        When the last report was acknowledged.
+    """
+
+    def __init__(
+        self,
+        saved: AgentState,
+        calls: Calls,
+        following: Following,
+        save: Callable[[], Steps[None]],
+        clock: Callable[[], float],
+        max_pulls_per_board: int,
+    ) -> None:
+        self._saved, self._calls, self._following = saved, calls, following
+        self._save, self._clock, self._most = save, clock, max_pulls_per_board
+        self.until = self.reported_at = -math.inf
+        self._pull: Pull | None = None  # what the agent pulls until something changes
+        self._budget = self._left = 0  # how often it may be repeated in all, and how often still
+        self._fresh = -1  # the freshness of the board that `_on_board` counts for
+        self._on_board = 0  # counted pulls on that board
+        self._warned = False
+
+    # handing out
+
+    def repeat(self) -> Pull | None:
+        """Return the last pull again if nothing can have changed since; otherwise None."""
+        following = self._following
+        if (
+            self._left
+            and following.news is None
+            and self._fresh == following.freshness
+            and self._clock() < self.until
+        ):
+            self._left -= 1
+            return self._pull
+        return None
+
+    @property
+    def too_far_ahead(self) -> bool:
+        """Whether the agent has made as many pulls on this board as it may, while exploration may still come."""
+        return self._following.exploration_ahead and self._made() >= self._most
+
+    def hand_out(self, arm: int) -> Pull:
+        """Return a pull of this arm, which may be repeated as long as nothing changes."""
+        following, view = self._following, self._following.view
+        assert view is not None
+        budget = following.horizon - self._saved.used
+        if following.exploration_ahead:
+            budget = min(budget, self._most - self._made())
+        if following.hidden_arms:
+            budget = 1  # the agent's own record decides, so each reward may change what it pulls next
+        if self._fresh != following.freshness:
+            self._fresh, self._on_board = following.freshness, 0
+        self._pull = Pull(view.arms[arm].name, False, arm != following.leader, view.version, None)
+        self._budget, self._left = budget, budget - 1
+        return self._pull
+
+    def _made(self) -> int:
+        return self._on_board if self._fresh == self._following.freshness else 0
+
+    # counting
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether pulls were handed out since the last count."""
+        return self._budget > self._left
+
+    def count(self) -> None:
+        """Count the pulls that were handed out since the last count."""
+        made, self._budget, self._left = self._budget - self._left, 0, 0
+        if made == 0 or self._pull is None:
+            return
+        self._saved.used += made
+        self._on_board += made
+        if self._pull.hidden:
+            return
+        runs, version, arm = self._saved.runs, self._pull.version, self._pull.arm
+        if runs and (runs[-1].version, runs[-1].arm) == (version, arm):
+            made += runs.pop().pulls
+        runs.append(CommitRun(version=version, arm=arm, pulls=made))
+
+    # reporting
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a report."""
+        return self._clock() >= self.next_due() or len(self._saved.runs) >= MOST_RUNS
+
+    @property
+    def due_before_claim(self) -> bool:
+        """Whether to report before a claim, which may take long to pull."""
+        return bool(self._saved.runs) and self._clock() >= self.reported_at + self._following.report_every / 4
+
+    def next_due(self) -> float:
+        """Return when the next report is due."""
+        return self.reported_at + self._following.report_every
+
+    def send(self) -> Steps[None]:
+        """Report all commit pulls so far. Each report's id is on disk first, so that none is counted twice."""
+        self.count()
+        saved = self._saved
+        while saved.report is not None or saved.runs:
+            if saved.report is None:
+                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS])
+                saved.runs = saved.runs[MOST_RUNS:]
+                yield from self._save()
+            try:
+                told = yield from self._calls.fetch(Told, "POST", "/commits", saved.report)
+            except Refused as refused:
+                if refused.code not in NOT_COUNTED:
+                    raise
+                self._give_up(saved.report, refused)
+                saved.report = None
+            else:
+                saved.report, saved.head = None, told.head
+        self.reported_at = self._clock()
+
+    def _give_up(self, report: Commits, refused: Refused) -> None:
+        """Give up the run that was refused, or all if none is named; the others are reported again."""
+        named = re.match(r"runs\[(\d+)\]", refused.field or "")
+        place = int(named[1]) if named else len(report.runs)
+        lost = report.runs[place : place + 1] or report.runs
+        self._saved.runs = [run for run in report.runs if run not in lost] + self._saved.runs
+        self._saved.unpaid += sum(run.pulls for run in lost)
+        self._following.distrust()
+        if not self._warned:
+            self._warned = True
+            log.warning("Commit pulls were refused and do not count in the settlement (logged once): %s", refused)

@@ -1,0 +1,115 @@
+"""The figures of merit of a simulation in a terminal."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> None:
+    """Print a simulation's figures of merit.
+
+    Parameters
+    ----------
+    console
+        Where to print.
+    figures
+        The simulation as JSON has it (`Result.as_dict`).
+    sharing
+        The name of the sharing pattern.
+    """
+    console.print(Text(_title(figures), style="bold"))
+    console.print(Text(_subtitle(figures, sharing), style="dim"), "", sep="\n")
+
+    table = _new_table("figure of merit", "mean", "± standard error")
+    for name, estimate in figures["metrics"].items():
+        table.add_row(name.replace("_", " "), *_cells(estimate))
+    table.add_section()
+    table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
+    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures))]
+    console.print(table, "", *sentences, "", sep="\n")
+
+    table = _new_table("arm", "mean", "broadcasts", "± standard error", "eliminated")
+    for arm in figures["arms"]:
+        mean = "drawn" if arm["mean"] is None else f"{arm['mean']:.4g}"
+        table.add_row(Text(arm["name"]), mean, *_cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}")
+    console.print(table)
+
+
+def described(rule: str, balance: float | str | None) -> str:
+    """Return a rule's name, with its balance if it has one.
+
+    Examples
+    --------
+    >>> described("balanced-etc", 2.0), described("two-ucb", None)
+    ('balanced-etc with balance 2', 'two-ucb')
+    """
+    return rule if balance is None else f"{rule} with balance {_plain(balance)}"
+
+
+def _new_table(first: str, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _title(figures: dict[str, Any]) -> str:
+    agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
+    rule = described(figures["rule"], figures["balance"])
+    return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
+
+
+def _subtitle(figures: dict[str, Any], sharing: str) -> str:
+    runs, seconds = _counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
+    return f"sharing {sharing}; settlement {figures['settlement']}; {runs} from seed {figures['seed']} in {seconds}"
+
+
+def _rational(figures: dict[str, Any]) -> str:
+    regret = "regret" if figures["settlement"] == "none" else "incentive regret"
+    if figures["individually_rational"] is None:
+        return "Individually rational: not judged, because 2-UCB alone was not played (--baseline plays it)."
+    if figures["individually_rational"]:
+        return f"Individually rational: yes, no agent's mean {regret} is above 2-UCB's."
+    return f"Individually rational: no, some agent's mean {regret} is above 2-UCB's."
+
+
+def _settled(figures: dict[str, Any]) -> Iterator[str]:
+    """Say in how many runs an equal-share settlement was viable and finished."""
+    for word, otherwise in (
+        ("viable", "in the others every agent pays its ceiling, and the controller bears the rest"),
+        ("finished", "in the others more than one arm was left, whose regret is not covered"),
+    ):
+        if figures.get(word) is not None:
+            rest = f"; {otherwise}" if figures[word] < 1 else ""
+            yield f"{word.capitalize()} in {figures[word]:.0%} of runs{rest}."
+
+
+def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
+    """Return a mean and its standard error: the error to two digits, the mean to the same place."""
+    if estimate is None:
+        return "–", "–"
+    mean, error = estimate["mean"], estimate["stderr"]
+    assert mean is not None
+    if not error:
+        return _plain(mean), "–" if error is None else "0"
+    digits = min(max(0, 1 - math.floor(math.log10(error))), 12)
+    return f"{mean:,.{digits}f}", f"{error:,.{digits}f}"
+
+
+def _plain(value: float | str) -> str:
+    """Return a number without an error: whole numbers whole, others to six digits."""
+    if isinstance(value, str):
+        return value
+    if math.isinf(value):
+        return "inf"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else f"{value:,.6g}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

@@ -1,0 +1,85 @@
+"""Sessions: who a token or a browser's session belongs to."""
+
+from typing import NamedTuple
+
+from partage.ledger.refusals import Refused
+from partage.service.runtime.secrets import OPERATOR, SESSION, fresh, hashed
+from partage.service.runtime.system import System
+from partage.service.store import Store
+
+SESSION_TIME = 12 * 3600 * 1000  # ms
+
+
+class Who(NamedTuple):
+    """Who makes a request: the operator, or an agent of a collaboration."""
+
+    collaboration: str | None = None
+    agent: str | None = None
+
+    @property
+    def operator(self) -> bool:
+        """Whether it is the operator."""
+        return self.agent is None
+
+
+def set_operator_token(store: Store, system: System, token: str = "") -> tuple[str, str | None]:
+    """Set the operator's token: the given one, or at the first start a new one.
+
+    Returns
+    -------
+    hash
+        The hash of the token that is valid now.
+    new
+        The token if it was made by this call, to be shown this once; else None.
+    """
+    if token:
+        return hashed(token), None
+    made = fresh(OPERATOR, system.random_bytes)
+    valid = store.set_meta_once("operator", hashed(made))
+    return valid, made if valid == hashed(made) else None
+
+
+class Sessions:
+    """The tokens and browser sessions of a store."""
+
+    def __init__(self, store: Store, system: System, operator_token: str = "") -> None:
+        self.store = store
+        self.operator_hash = set_operator_token(store, system, operator_token)[0]
+        self._system = system
+        self._call = system.store_calls(store.several)
+        self._agents: dict[str, Who] = {}  # by the hash of the token: tokens never change hands
+
+    async def who(self, token: str) -> Who:
+        """Return who a token belongs to."""
+        key = hashed(token)
+        if key == self.operator_hash:
+            return Who()
+        who = self._agents.get(key)
+        if who is None:
+            found = await self._call(self.store.token, key)
+            if found is None:
+                raise Refused(401, "unknown_token", "This token is unknown.")
+            who = self._agents[key] = Who(*found)
+        return who
+
+    async def log_in(self, token: str) -> tuple[str, Who]:
+        """Begin a browser's session; return its secret and who it belongs to."""
+        who = await self.who(token)
+        session = fresh(SESSION, self._system.random_bytes)
+        # An operator's session ends when the operator's token changes, so it is stored with the token's hash.
+        holder = f"{who.collaboration or ''} {who.agent or ''} {self.operator_hash if who.operator else ''}"
+        now = self._system.clock()
+        await self._call(self.store.add_session, hashed(session), holder, now + SESSION_TIME, now)
+        return session, who
+
+    async def session(self, session: str) -> Who:
+        """Return who a browser's session belongs to."""
+        holder = await self._call(self.store.session, hashed(session), self._system.clock())
+        collaboration, agent, operator = (holder or "  ").split(" ")
+        if holder is None or (not agent and operator != self.operator_hash):
+            raise Refused(401, "session_over", "This session has ended; log in again.")
+        return Who(collaboration or None, agent or None)
+
+    async def log_out(self, session: str) -> None:
+        """End a browser's session."""
+        await self._call(self.store.drop_session, hashed(session))

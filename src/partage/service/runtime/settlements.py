@@ -1,0 +1,67 @@
+"""Settlements: what a collaboration's settlement is, or would be now, and its close.
+
+A settlement that measures ceilings can take seconds, so it is computed in a thread.
+"""
+
+import contextlib
+
+from partage.ledger import moves
+from partage.ledger.messages import SettlementView
+from partage.ledger.refusals import Refused
+from partage.ledger.settlement import Inputs, inputs, settled, settlement_view
+from partage.service.runtime.book import Preview
+from partage.service.runtime.library import Library
+from partage.service.runtime.system import System
+from partage.settle.money import Settled
+
+PREVIEW_PAUSE = 2000  # ms between two previews of the settlement for a page
+PREVIEW_SHARE = 5  # and at least this many times what the last one took
+ATTEMPTS = 4  # to close a collaboration that keeps changing
+
+
+class Stale(Refused):
+    """The state changed while its settlement was computed."""
+
+    def __init__(self) -> None:
+        super().__init__(409, "stale", "The collaboration changed while its settlement was computed; try again.")
+
+
+class Settlements:
+    """The settlements of all collaborations."""
+
+    def __init__(self, system: System, library: Library) -> None:
+        self._library = library
+        self._system = system
+
+    async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
+        """Return the settlement, or what it would be now; with `recent`, one from the last seconds will do."""
+        book = await self._library.fresh(collaboration)
+        clock = self._system.clock
+        async with book.settling:
+            kept = book.preview
+            if kept is not None and (kept.seq == book.state.seq or (recent and clock() < kept.good_until)):
+                return kept.view
+            began, given = clock(), inputs(book.state)
+            view = settlement_view(given, await self._system.in_thread(settled, given))
+            now = clock()
+            book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
+            return view
+
+    async def close(self, collaboration: str) -> SettlementView:
+        """Close a collaboration and return its settlement; if it is closed already, the same again."""
+        book = await self._library.fresh(collaboration)
+        for attempt in range(1, ATTEMPTS + 1):
+            given = inputs(book.state)
+            # The last time, the state waits for its settlement: a busy board would outrun it forever.
+            found = await self._system.in_thread(settled, given) if attempt < ATTEMPTS else None
+
+            def move(turn: moves.Turn, given: Inputs = given, found: Settled | None = found) -> None:
+                if turn.state.closed is None:
+                    if found is not None and turn.state.seq != given.seq:
+                        raise Stale
+                    moves.close(turn, found or settled(inputs(turn.state)))
+
+            with contextlib.suppress(Stale):
+                await self._library.put(book, move)
+                break
+        return await self.view(collaboration)

@@ -1,0 +1,45 @@
+"""What the controller takes from the machine it runs on: the time, threads and randomness.
+
+Everything in `runtime` gets them from a `System`, so that a simulation can replace all three.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+AsyncCall = Callable[..., Awaitable[Any]]
+
+
+def wall_clock() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+async def _inline(work: Callable[..., Any], *given: Any) -> Any:
+    return work(*given)
+
+
+@dataclass(frozen=True)
+class System:
+    """The time, threads and randomness of this process.
+
+    Attributes
+    ----------
+    clock
+        Returns the time in milliseconds since 1970.
+    in_thread
+        `await in_thread(work, *given)` runs a blocking function beside the event loop.
+    random_bytes
+        Returns this many unpredictable bytes, for secrets, salts and ids.
+    """
+
+    clock: Callable[[], int] = wall_clock
+    in_thread: AsyncCall = asyncio.to_thread
+    random_bytes: Callable[[int], bytes] = secrets.token_bytes
+
+    def store_calls(self, several: bool) -> AsyncCall:
+        """Return how to call a store: in a thread if a call may wait for `several` processes, else directly."""
+        return self.in_thread if several else _inline

@@ -1,0 +1,207 @@
+"""The writer: every change of every collaboration goes through it.
+
+A request that changes something is a job. The writer takes all waiting jobs, plays their moves one after another on
+the state, writes the events of all of them in one transaction (group commit), and only then answers. With SQLite no
+one else can write. With PostgreSQL it first takes the locks of these collaborations and reads what other processes
+have written since. If it loses a race all the same, it reloads the ledger and plays the moves again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from partage.ledger.moves import Turn
+from partage.ledger.refusals import Refused
+from partage.ledger.state import SNAPSHOT_FORMAT
+from partage.service.runtime.book import Book
+from partage.service.runtime.system import System
+from partage.service.store import Lost, NewToken, Row, Store
+
+log = logging.getLogger("partage.service")
+
+SNAPSHOT_EVERY = 50_000  # events, about two seconds of replay at a restart
+ATTEMPTS = 20  # lost races before a request is refused
+
+Move = Callable[[Turn], Any]
+
+
+class Done(NamedTuple):
+    """The outcome of a job: the move's answer, and the ledger's head after its events."""
+
+    answer: Any
+    head: str
+
+
+class Job:
+    """A move that waits to be played, and the tokens to store with its events."""
+
+    __slots__ = ("future", "move", "outcome", "tokens")
+
+    def __init__(self, move: Move, future: "asyncio.Future[Done]", tokens: list[NewToken]) -> None:
+        self.move = move
+        self.future = future
+        self.tokens = tokens
+        self.outcome: Done | Exception | None = None
+
+    def answer(self) -> None:
+        """Give the outcome to the request."""
+        if self.future.done():  # the request was cancelled
+            return
+        if isinstance(self.outcome, Exception):
+            self.future.set_exception(self.outcome)
+        elif self.outcome is not None:
+            self.future.set_result(self.outcome)
+
+
+class Broken(Exception):
+    """A move raised something other than a refusal: a defect."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self.job = job
+
+
+Batch = dict[str, tuple[Book, list[Job]]]
+
+
+class Writer:
+    """Writes the waiting jobs of all collaborations, in one transaction after another.
+
+    At most `slots` transactions run at a time; a collaboration is never in two of them.
+    """
+
+    def __init__(self, store: Store, system: System, snapshot_every: int = SNAPSHOT_EVERY) -> None:
+        self.store = store
+        self.slots = 2 if store.several else 1
+        self.snapshot_every = snapshot_every
+        self.tasks: dict[asyncio.Task[None], None] = {}
+        self._system = system
+        self._call = system.store_calls(store.several)
+        self._waiting: dict[str, Book] = {}
+
+    def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
+        """Queue a move for the next transaction; the outcome comes once it is on disk.
+
+        `tokens` are stored with the move's events; the move itself may fill the list.
+        """
+        loop = asyncio.get_running_loop()
+        job = Job(move, loop.create_future(), [] if tokens is None else tokens)
+        book.jobs.append(job)
+        self._waiting[book.id] = book
+        if len(self.tasks) < self.slots and book.writing is None:
+            self.tasks[loop.create_task(self._run())] = None
+        return job.future
+
+    async def _run(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await self._write_all()
+        finally:  # here, not a turn of the loop later: a move queued in between would wait forever
+            del self.tasks[task]
+
+    async def _write_all(self) -> None:
+        # One turn of the loop lets every request that has arrived join the transaction.
+        await asyncio.sleep(0)
+        while batch := self._next_batch():
+            try:
+                await self._write(batch)
+            except Exception as error:  # nothing of the batch is on disk, or the outcome is unknown
+                for _book, jobs in batch.values():
+                    for job in jobs:
+                        job.outcome = error
+            for book, jobs in batch.values():
+                book.written()
+                for job in jobs:
+                    job.answer()
+                book.notify()
+            await asyncio.sleep(0)
+
+    def _next_batch(self) -> Batch:
+        """Take every waiting job, except those of collaborations that are being written."""
+        batch = {id: (book, book.jobs) for id, book in self._waiting.items() if book.writing is None}
+        for id, (book, _) in batch.items():
+            del self._waiting[id]
+            book.jobs, book.writing = [], asyncio.get_running_loop().create_future()
+        return batch
+
+    async def _write(self, batch: Batch) -> None:
+        """Write a batch, again after every lost race and without a move that breaks."""
+        books = [book for book, _ in batch.values()]
+        for _attempt in range(ATTEMPTS):
+            await self._reload(books)
+            try:
+                await self._transaction(batch)
+            except Lost:
+                await self._reload(books)
+            except Broken as broken:
+                await self._reload(books)
+                for _book, jobs in batch.values():
+                    jobs[:] = [job for job in jobs if job is not broken.job]
+                broken.job.answer()
+            except BaseException:
+                await self._reload(books)
+                raise
+            else:
+                await self._keep_snapshots(books)
+                return
+        raise Refused(503, "busy", "The controller is busy; try again.")
+
+    async def _transaction(self, batch: Batch) -> None:
+        """Play every job's move and write what they made, all or nothing."""
+        places = {id: book.state.seq for id, (book, _) in batch.items()}
+        writing = await self._call(self.store.begin, places)
+        rows: dict[str, list[Row]] = {}
+        try:
+            now = self._system.clock()
+            for id, (book, jobs) in batch.items():
+                book.catch_up(writing.news.get(id, []))
+                if played := [row for job in jobs for row in self._play(book, job, now)]:
+                    rows[id] = played
+            if rows:
+                tokens = [token for _, jobs in batch.values() for job in jobs for token in job.tokens]
+                await self._call(lambda: writing.commit(rows, tokens=tokens))
+            else:
+                await self._call(writing.rollback)
+        except BaseException:
+            for book, _ in batch.values():
+                book.valid = False  # until it is reloaded, if need be by the next request
+            await self._call(writing.rollback)
+            raise
+
+    def _play(self, book: Book, job: Job, now: int) -> list[Row]:
+        """Play a job's move; the job keeps the outcome until its events are on disk."""
+        turn = Turn(book.state, now)
+        job.tokens.clear()
+        refused: Refused | None = None
+        answer = None
+        try:
+            answer = job.move(turn)
+        except Refused as error:  # its events, claims that lapsed, are written all the same
+            refused = error
+        except Exception as error:
+            job.outcome = error
+            raise Broken(job) from error
+        rows = [book.append(event, self._system.random_bytes(16)) for event in turn.events]
+        job.outcome = refused or Done(answer, book.head)
+        return rows
+
+    async def _reload(self, books: list[Book]) -> None:
+        """Go back to what is on disk with those that may have something else."""
+        for book in books:
+            if not book.valid:
+                fresh = await self._call(Book.load, self.store, book.id)
+                assert fresh is not None
+                book.replace(fresh)
+
+    async def _keep_snapshots(self, books: list[Book]) -> None:
+        for book in books:
+            if book.state.seq - book.snapshot_seq >= self.snapshot_every:
+                book.snapshot_seq = book.state.seq
+                try:
+                    await self._call(
+                        self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump()
+                    )
+                except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
+                    log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})

@@ -1,0 +1,150 @@
+"""A simulated machine: an event loop, a clock, threads, a network and randomness that all follow from one seed.
+
+Nothing waits: the loop jumps to the next moment at which something happens. Nothing runs beside the loop: work for a
+thread runs at a later moment of it. So the same seed plays the same simulation, bit for bit, on any machine:
+
+    machine = Machine(seed)
+    machine.run(scenario(machine))
+
+A controller lives in it with `Controller(store, system=machine.system())`.
+"""
+
+import asyncio
+import functools
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from partage.service.runtime.system import System
+
+T = TypeVar("T")
+
+START = 1_700_000_000_000  # the wall clock at the beginning, in ms
+
+
+class CutOff(Exception):
+    """The network failed: the caller does not know whether the request was handled."""
+
+
+class Loop(asyncio.BaseEventLoop):
+    """An event loop with a time of its own, which runs ahead whenever there is nothing to do.
+
+    It has no sockets and no threads. Callbacks run in the order of their time, and of their scheduling where the
+    times are equal.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._clock_resolution = 1e-6
+        self._selector = self  # the base class only calls `select` on it
+
+    def time(self) -> float:
+        return self._now
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Wait for events: none ever come from outside, so move the time."""
+        if timeout is None:
+            raise RuntimeError("The simulation is stuck: every task waits, and nothing is scheduled.")
+        self._now += timeout
+        return []
+
+    def _process_events(self, events: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        raise RuntimeError("A simulation has no threads: use the system's in_thread.")
+
+
+class Machine:
+    """A machine whose time, threads, network and randomness follow from one seed.
+
+    Attributes
+    ----------
+    random
+        Every choice of the simulation is drawn from it.
+    skew
+        How far the wall clock is off, in ms; set it to make the clock jump.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.loop = Loop()
+        self.skew = 0
+
+    def run(self, scenario: Coroutine[Any, Any, T], at_most: float = 3600.0) -> T:
+        """Play a scenario to its end, within this many simulated seconds; a failure names the seed."""
+        try:
+            with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+                return runner.run(asyncio.wait_for(scenario, at_most))
+        except BaseException as error:
+            error.add_note(f"The seed of this simulation is {self.seed}.")
+            raise
+
+    # the machine of a process
+
+    def system(self) -> System:
+        """Return the clock, threads and randomness for a controller."""
+        return System(self.clock, self.in_thread, self.random.randbytes)
+
+    def clock(self) -> int:
+        """Return the wall clock's time in ms."""
+        return START + round(1000 * self.loop.time()) + self.skew
+
+    def in_thread(self, work: Callable[..., T], *given: Any) -> Awaitable[T]:
+        """Run a blocking function a little later. As in a thread, it runs even if nobody waits for it any more."""
+        outcome: asyncio.Future[T] = self.loop.create_future()
+
+        def run() -> None:
+            try:
+                answer = functools.partial(outcome.set_result, work(*given))
+            except Exception as error:
+                answer = functools.partial(outcome.set_exception, error)
+            self.loop.call_later(self.delay(), lambda: None if outcome.done() else answer())
+
+        self.loop.call_later(self.delay(), run)
+        return outcome
+
+    def delay(self, longest: float = 0.02) -> float:
+        """Return a random time in seconds, often 0."""
+        return self.random.choice((0.0, self.random.uniform(0, longest / 10), self.random.uniform(0, longest)))
+
+    # the network
+
+    async def call(self, request: Callable[[], Awaitable[T]], loss: float = 0.1) -> T:
+        """Send a request to a server and wait for the answer, over a network that loses `loss` of all calls.
+
+        A request can get lost on its way, its answer can, or the server can notice that the caller hung up and
+        cancel what it does. The caller cannot tell these apart.
+
+        Raises
+        ------
+        CutOff
+            The request or its answer was lost.
+        """
+        fate = self.random.choice(("request", "answer", "hang up")) if self.random.random() < loss else ""
+        await asyncio.sleep(self.delay())
+        if fate == "request":
+            raise CutOff
+        handling = asyncio.ensure_future(request())
+        if fate == "hang up":
+            await asyncio.sleep(self.delay())
+            handling.cancel()
+        try:
+            answer = await handling
+        except asyncio.CancelledError:
+            if handling.cancelled() and fate == "hang up":
+                raise CutOff from None
+            raise
+        except Exception:  # a refusal or a failure is an answer too
+            if fate:
+                raise CutOff from None
+            raise
+        await asyncio.sleep(self.delay())
+        if fate:
+            raise CutOff
+        return answer
