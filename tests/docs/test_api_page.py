@@ -6,7 +6,7 @@ import msgspec
 from tests.docs.pages import blocks, page, run_script
 from tests.support.server import Server
 
-from partage.ledger import messages
+from partage.ledger import fields, messages
 from partage.rules import live_rules
 from partage.service.http.app import create_app
 from partage.service.runtime.controller import Controller
@@ -48,11 +48,11 @@ def test_the_page_names_every_field_of_every_message():
 def test_the_page_gives_the_limits():
     text = page(API)
     for number in (
-        messages.LARGEST_BODY // 1024,
-        messages.MOST_ARMS,
-        messages.LONGEST_NAME,
-        messages.LONGEST_CLAIM,
-        messages.MOST_INVITES,
+        fields.LARGEST_BODY // 1024,
+        fields.MOST_ARMS,
+        fields.LONGEST_NAME,
+        fields.LONGEST_CLAIM,
+        fields.MOST_INVITES,
     ):
         assert re.search(rf"\b{number:,}\b", text), number
 

@@ -9,7 +9,7 @@ from tests.docs.pages import ROOT, page
 
 from partage.client import Agent, AsyncAgent, Played, Pull
 from partage.client.base import Options
-from partage.ledger import events, messages
+from partage.ledger import events, fields
 
 
 def test_the_privacy_page_names_every_field_of_the_ledger():
@@ -39,7 +39,7 @@ def test_the_deployment_page_and_the_deployed_files_agree():
     assert "MemoryDenyWriteExecute=yes" not in unit  # compiled code could not run
     proxy = page("deploy/nginx.conf")
     largest = int(re.search(r"client_max_body_size (\d+)k;", proxy)[1]) * 1024
-    assert largest > messages.LARGEST_BODY  # so that the controller refuses a large body, not the proxy
+    assert largest > fields.LARGEST_BODY  # so that the controller refuses a large body, not the proxy
     assert "proxy_buffering off;" in proxy
 
 

@@ -1,4 +1,4 @@
-"""A reward that is not to be shared is nowhere: neither in the database nor in the log."""
+"""A reward that must not be shared is stored nowhere, neither in the database nor in the log."""
 
 import struct
 from typing import Any
@@ -12,7 +12,7 @@ SHARED = 0.3141592653589
 
 
 def traces(value: float) -> list[bytes]:
-    """Every way in which a number is written down: its digits, and its eight bytes in either order."""
+    """Return every form of a number that could be stored: its digits, and its eight bytes in either order."""
     digits = repr(value).removeprefix("0.").encode()
     return [digits, digits[:9], struct.pack("<d", value), struct.pack(">d", value)]
 
@@ -90,6 +90,6 @@ def test_a_reward_that_may_not_be_told_is_nowhere(database_url: str) -> None:
 
 
 def test_the_loggers_of_others_stay_quiet() -> None:
-    """At debug, those of HTTP and of the database would tell bodies and parameters."""
+    """At level debug, the loggers of HTTP and of the database would write bodies and parameters."""
     levels = {name: entry["level"] for name, entry in logging_config("debug")["loggers"].items()}
     assert levels == {"partage": "DEBUG", "uvicorn": "WARNING"}

@@ -1,4 +1,4 @@
-"""A private PostgreSQL cluster: in a temporary folder, on a Unix socket alone, as durable as it is by default."""
+"""A private PostgreSQL cluster in a temporary folder, on a Unix socket only, with default durability."""
 
 import itertools
 import os

@@ -62,7 +62,7 @@ class Server:
 
     @property
     def output(self) -> str:
-        """All that it printed so far, its log included; after the end too."""
+        """Everything that it printed so far, including its log; available after the end as well."""
         if self._printed.closed:
             return self._kept
         size = os.fstat(self._printed.fileno()).st_size
@@ -81,7 +81,7 @@ class Server:
         return self.process.returncode
 
     def kill(self) -> None:
-        """Kill it and its workers on the spot."""
+        """Kill it and its workers at once."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)

@@ -15,7 +15,6 @@ from ipaddress import ip_address
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -24,7 +23,6 @@ from partage import environment
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
 from partage.ledger.config import DEFAULTS, live_rule
-from partage.ledger.state import tie_order
 from partage.service.http.app import create_app
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
@@ -155,7 +153,6 @@ def application() -> Any:
 def _end_streams_at_once(controller: Controller) -> None:
     """End event streams as soon as a signal arrives: uvicorn waits for them before it stops anything else."""
     loop = asyncio.get_running_loop()
-
     for number in (signal.SIGINT, signal.SIGTERM):
         stop: Any = signal.getsignal(number)  # uvicorn's own, which it removes again
 
@@ -169,14 +166,11 @@ def _end_streams_at_once(controller: Controller) -> None:
 
 def _warm() -> None:
     """Load the compiled code of settlements (on a new machine: compile it), so that no request waits for it."""
-    board = Board(100, tie_order("0" * 32, 2), [True, True])
-    board.record = Record([60, 40], [50.0, 10.0])
+    board = Board(100, [0, 1], [True, True])
+    board.record, board.active = Record([60, 40], [50.0, 10.0]), [True, False]
     rule = live_rule(DEFAULTS["rule"], None)
-    rule.revise(board)
-    rule.open_arms(board)
-    for settlement in ("equal-share", "equal-share-expected"):
-        board.active = [True, False]
-        settle(settlement_for(settlement, rule), board, np.full((2, 2), 30))
+    for settlement in rule.settlements:
+        settle(settlement_for(settlement, rule), board, [[30, 30], [30, 30]])
     # Freeze start-up objects so that the garbage collector skips them; otherwise it stops the server for a tenth of
     # a second every second or so.
     gc.collect()

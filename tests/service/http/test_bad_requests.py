@@ -1,4 +1,4 @@
-"""What is refused: 4xx with a sentence that does not repeat what was sent, no traceback, and the server serves on."""
+"""Bad requests get a 4xx with a sentence that does not repeat what was sent, and the server goes on."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ SENT = "Zq9"  # part of all that is sent and wrong, and of no sentence
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server on SQLite, which has nothing to say of all this."""
+    """A server on SQLite; bad requests leave no error in its log."""
     with serving(f"sqlite:///{tmp_path_factory.mktemp('bad')}/partage.db") as running:
         yield running
         assert '"level": "error"' not in running.output
@@ -336,7 +336,7 @@ def test_bodies(ann: Member, content: bytes, path: str) -> None:
     ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "application/msgpack", "Zq9", ""],
 )
 def test_other_content_types(ann: Member, kind: str) -> None:
-    """What is JSON is read as JSON, whatever it is called; what is not is refused."""
+    """JSON is read as JSON whatever its content type; anything else is refused."""
     assert send(ann, "/ask", b"{}", headers={"Content-Type": kind}).status_code == 200
     for content in (b"pull=3&reward=0.7391", b"\x82\xa4pull\x03\xa6reward\xcb?\xe7"):
         answer = send(ann, "/tell", content, headers={"Content-Type": kind})
@@ -454,7 +454,7 @@ values = st.recursive(
 
 @pytest.fixture(scope="module")
 def eve(server: Server) -> Member:
-    """An agent to whom anything may happen."""
+    """An agent for random requests."""
     return Host(server.url, horizon=1e9).join("a", "b")
 
 

@@ -1,4 +1,4 @@
-"""What /schema says of each call is what the server answers."""
+"""The server answers as its OpenAPI document says."""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def schema(url: str) -> dict[str, Any]:
-    """What /schema answers."""
+    """The OpenAPI document."""
     found: dict[str, Any] = connected(url).get("/schema").json()
     return found
 
@@ -76,7 +76,7 @@ def resolved(kind: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(value: Any, kind: dict[str, Any], schema: dict[str, Any]) -> bool:
-    """Whether a value is what a schema says, with no field that it does not name."""
+    """Whether a value matches a schema, without unnamed fields."""
     kind = resolved(kind, schema)
     if "oneOf" in kind:
         return any(fits(value, one, schema) for one in kind["oneOf"])
@@ -93,7 +93,7 @@ def fits(value: Any, kind: dict[str, Any], schema: dict[str, Any]) -> bool:
 
 
 def assert_described(answer: httpx.Response, path: str, schema: dict[str, Any]) -> None:
-    """See that an answer is as /schema says: its status, its media type and what is in it."""
+    """Check that an answer has a documented status, media type and content."""
     answers = schema["paths"][path][answer.request.method.lower()]["responses"]
     said = answers[str(answer.status_code)]
     if not answer.content:

@@ -82,7 +82,7 @@ def no_dialogs(request: pytest.FixtureRequest) -> None:
 
 
 def login_of(text: str) -> str:
-    """What a page's form for logging in sends along."""
+    """Return the token of a login form."""
     found = re.search(r'name="login" value="(\w{64})"', text)
     assert found
     return found[1]
@@ -91,7 +91,7 @@ def login_of(text: str) -> str:
 def send_login(
     client: httpx.Client, token: str, headers: dict[str, str] | None = None, **fields: str
 ) -> httpx.Response:
-    """Send the form of the first page."""
+    """Send the login form of the start page."""
     form = {"token": token, "login": login_of(client.get("/").text), **fields}
     return client.post("/login", data=form, headers=headers)
 
@@ -790,7 +790,7 @@ def test_a_phone_needs_no_scrolling_sideways(
 
 
 def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the element of this name has the focus, and see that it shows."""
+    """Press Tab until the element of this name has the focus, and check that the focus is visible."""
     for _ in range(60):
         page.keyboard.press("Tab")
         focused = page.locator(":focus")

@@ -59,7 +59,7 @@ class Worker:
                 self.unfinished = None
 
     def next(self) -> tuple[str, dict[str, Any]]:
-        """Say what to do next."""
+        """Return the next request."""
         self.requests += 1
         request = f"{self.member.agent} {self.requests}"
         waiting = [pull["pull"] for pull in self.asked.values() if pull["share"] and pull["pull"] not in self.told]

@@ -1,4 +1,4 @@
-"""Several processes on one PostgreSQL give the same guarantees as one; SQLite serves one, and says so."""
+"""Several processes on one PostgreSQL give the same guarantees as one; SQLite refuses a second process."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ AGENTS, ROUNDS = 8, 12
 
 
 def worked(member: Member, urls: list[str], place: int) -> dict[str, Any]:
-    """Work for some rounds, each request to another process; returns what was acknowledged."""
+    """Work for some rounds, each request to another process; return what was acknowledged."""
     tells: dict[int, tuple[float, dict[str, Any]]] = {}
     commits: dict[str, Any] = {}
     asked: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def worked(member: Member, urls: list[str], place: int) -> dict[str, Any]:
 
 
 def play(urls: list[str]) -> int:
-    """Let agents join and work on all processes at once, and check what came of it; returns how many reports."""
+    """Let agents join and work on all processes at once, and check the result; return the number of reports."""
     host = Host(urls[0], horizon=1e6, arms=["a", "b", "c"], invites=AGENTS)
     codes = list(host.invites)
 
@@ -107,7 +107,7 @@ def test_two_servers_on_one_database(postgres_url: str) -> None:
 
 
 def heard_elsewhere(first: str, second: str) -> None:
-    """A stream of one process wakes for what another wrote."""
+    """A stream of one process sends what another process wrote."""
     host = Host(first)
     ann = host.join("a", "b")
     seen: list[dict[str, Any]] = []
@@ -138,7 +138,7 @@ def heard_elsewhere(first: str, second: str) -> None:
 
 
 def one_invite_one_agent(first: str, second: str) -> None:
-    """An invite that is used on both at the same moment lets one agent in."""
+    """An invite used on both processes at the same moment lets one agent in."""
     host = Host(first)
     code = host.invite()
 
@@ -170,7 +170,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
         over = threading.Event()
 
         def sent(member: Member, path: str, body: dict[str, Any]) -> Any:
-            """Send it until it is answered: the same request, the same pull."""
+            """Send the same request until it succeeds."""
             until = time.monotonic() + PATIENCE
             while time.monotonic() < until:
                 answer = member.call("POST", path, body)

@@ -1,4 +1,4 @@
-"""The store, on both databases: what it keeps, what it refuses, and what survives."""
+"""The store, with both databases: what it keeps, what it refuses, and what survives."""
 
 import multiprocessing
 import os
@@ -247,7 +247,7 @@ def test_what_was_acknowledged_survives_kill_9(store, database_url):
 
 
 def test_sqlite_commits_to_disk(tmp_path):
-    """What kill -9 cannot show: without these a loss of power would take what was acknowledged."""
+    """kill -9 cannot show this: without these settings, a power cut would lose what was acknowledged."""
     with closing(open_store(str(tmp_path / "partage.db"))) as store:
         settings = [store._driver.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     assert settings == ["wal", 2]
@@ -327,7 +327,7 @@ def test_sessions_expire(store):
 
 
 def heard_until(heard: queue.Queue, wanted) -> None:
-    """Wait for one word among all that is heard."""
+    """Wait for one notification among all that arrive."""
     while heard.get(timeout=WAIT) != wanted:
         pass
 
