@@ -22,11 +22,11 @@ help: ## list these targets
 install: $(VENV)/.research $(VENV)/.server ## set up .venv for simulation and for the server, with .venv/bin/partage
 
 test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for some)
-	$(BIN)/python -m tests.support.warm_up
+	-@$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
-	$(BIN)/python -m tests.support.warm_up
+	-@$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
 
 paper: $(VENV)/.research ## run every experiment of the paper and write results/report.html

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
-from tests.support.server import Server
+from tests.support.server import PATIENCE, Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -99,8 +99,9 @@ def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _launched() -> "Iterator[tuple[Browser, asyncio.AbstractEventLoop]]":
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE * 1000)  # milliseconds; on a busy machine five seconds are not enough
     program = shutil.which("chromium")
     if program is None:
         _missing("The browser chromium is not installed (Debian: apt-get install chromium).")
@@ -139,6 +140,7 @@ def page(chromium: "Browser", page_errors: list[str]) -> "Iterator[Page]":
             page_errors.append(f"{message.text} ({message.location['url']})")
 
     page = chromium.new_context().new_page()
+    page.set_default_timeout(PATIENCE * 1000)
     page.on("console", heard)
     page.on("pageerror", lambda error: page_errors.append(str(error)))
     yield page

@@ -1,4 +1,4 @@
-"""The databases and the browser that tests of the service stand on."""
+"""The fixtures themselves: the databases are separate and durable, and the browser reports the errors of a page."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ def test_two_databases_of_a_cluster_are_separate(postgres):
         assert _ask(other, "SELECT to_regclass('here')") is None
 
 
-def test_a_database_is_dropped_under_whoever_is_connected(postgres):
+def test_a_database_is_dropped_even_while_somebody_is_connected(postgres):
     with postgres.database() as url:
         engine = sa.create_engine(url, poolclass=NullPool)
         connection = engine.connect()
@@ -45,13 +45,13 @@ def test_a_database_is_dropped_under_whoever_is_connected(postgres):
     assert _ask(postgres.url("postgres"), databases) == 0
 
 
-def test_the_cluster_is_durable_and_listens_on_its_socket_alone(postgres, postgres_url):
+def test_the_cluster_is_durable_and_listens_only_on_its_socket(postgres, postgres_url):
     settings = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "listen_addresses": ""}
     assert {name: _ask(postgres_url, f"SHOW {name}") for name in settings} == settings
     assert len(f"{postgres.folder}/.s.PGSQL.5432") < 100
 
 
-def test_the_cluster_comes_back_after_a_crash(postgres, postgres_url):
+def test_the_cluster_recovers_from_a_crash(postgres, postgres_url):
     _ask(postgres_url, "CREATE TABLE kept (it INTEGER)")
     _ask(postgres_url, "INSERT INTO kept VALUES (7)")
     postgres.stop("immediate")
@@ -66,7 +66,7 @@ def test_the_browser_renders_a_page(page):
     assert page.title() == "board"
 
 
-def test_errors_of_a_page_are_heard(page, page_errors):
+def test_errors_of_a_page_are_recorded(page, page_errors):
     with page.expect_event("pageerror"):
         page.set_content("<script>console.error('first'); throw new Error('second')</script>")
     assert len(page_errors) == 2
@@ -75,7 +75,7 @@ def test_errors_of_a_page_are_heard(page, page_errors):
     page_errors.clear()
 
 
-def test_each_context_of_the_browser_is_its_own(chromium):
+def test_contexts_of_the_browser_are_separate(chromium):
     assert chromium.contexts == []
     for _ in range(2):
         chromium.new_context().new_page()
@@ -83,13 +83,13 @@ def test_each_context_of_the_browser_is_its_own(chromium):
 
 
 @pytest.mark.usefixtures("_launched")
-def test_a_loop_runs_between_the_tests_with_a_browser():
+def test_an_event_loop_runs_while_the_browser_is_open():
     async def one():
         return 1
 
     assert asyncio.run(one()) == 1
 
 
-def test_the_browser_is_as_it_was_afterwards(page):
+def test_the_browser_still_works_afterwards(page):
     page.set_content("<p>still here</p>")
     assert page.locator("p").inner_text() == "still here"
