@@ -22,11 +22,12 @@ import numpy as np
 
 from partage.arms import Bernoulli
 from partage.checks import count
+from partage.engine import has_kernel
 from partage.errors import InputError, PartageError
 from partage.game import Game
 from partage.rules import TwoUCB
 from partage.sharing import Sharing
-from partage.simulate.chunk import Task, is_compiled, play_chunk
+from partage.simulate.chunk import Task, play_chunk
 from partage.simulate.fold import Folded
 
 PLACES = ("threads", "processes", "dask", "ray")
@@ -50,7 +51,7 @@ class Chunk(NamedTuple):
         game, rule = self.task.game, self.task.rule
         if isinstance(rule, TwoUCB):
             each = game.agents * game.horizon / 25
-        elif not is_compiled(rule):
+        elif not has_kernel(rule):
             each = 1000.0 * game.agents * game.horizon
         else:
             each = 30_000 + 5.0 * game.agents
@@ -90,7 +91,7 @@ def ranges(runs: int) -> list[tuple[int, int]]:
 
 def compile_rule(task: Task) -> None:
     """Compile what a task needs, on a game of one pull or so, before any time is taken and any worker starts."""
-    if not is_compiled(task.rule):
+    if not has_kernel(task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
     shares: list[list[int]] = [[]] if hidden else [[0]]

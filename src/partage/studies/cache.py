@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from partage.engine import has_kernel
 from partage.errors import FileError
 from partage.rules.rule import Rule
-from partage.simulate.chunk import Task, is_compiled
+from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded
 from partage.simulate.parallel import Chunk, Finished
 
@@ -95,7 +96,7 @@ def _unpacked(packed: bytes) -> tuple[Folded, float]:
 def task_digest(task: Task) -> str:
     """Digest what decides the figures of a task, its range of runs apart."""
     spelled = "\n".join([*_spelled(task), np.__version__, version("numba"), sources_digest()])
-    own = b"" if is_compiled(task.rule) else _source_of(task.rule)
+    own = b"" if has_kernel(task.rule) else _source_of(task.rule)
     return hashlib.sha256(spelled.encode() + own).hexdigest()
 
 

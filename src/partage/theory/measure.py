@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from partage.arms import RandomBernoulli
 from partage.checks import count
+from partage.engine import game_of_run, play_runs
 from partage.engine import rewards as tape
-from partage.engine.tally import GameTable, game_table, new_outcome
+from partage.engine.tally import GameTable, game_table
 from partage.game import Game
-from partage.rules import BalancedETC, FullSharing
+from partage.rules import BalancedETC, FullSharing, TwoUCB
 from partage.rules.rule import Rule
 from partage.settle.paper import balance_factor, paper_charge, paper_rates
-from partage.simulate.chunk import game_of_run, play_run
+from partage.simulate.chunk import play_run
 from partage.simulate.play import BASELINE_UP_TO, play
 from partage.simulate.result import Estimate
-from partage.theory.event_checks import explore_watch, good_runs, two_ucb_pulls
+from partage.theory.event_checks import explore_watch, good_runs
 
 WATCHED_BROADCASTS = 3 * 10**8  # the explore watch looks at as many runs as this allows, and at least at one
 INFORMATION_RUNS = 100  # at horizons other than the game's
@@ -135,7 +136,7 @@ def observe(
             game, rule, runs, seed, baseline=False, jobs=jobs, progress=lambda d, of: tell(300 * d // of, 1000)
         )
         folded, figures = result.folded, result.frame()
-        good = _good(tables, means, keys, folded.broadcasts, tape.TAPE, game.horizon, jobs)
+        good = _good(tables, means, keys, folded.broadcasts, int(tape.TAPE), game.horizon, jobs)
         seen = replace(
             seen,
             broadcasts=folded.broadcasts,
@@ -162,13 +163,13 @@ def observe(
 
     pulled = min(runs, BASELINE_UP_TO // game.horizon)
     if pulled >= min(runs, 2):
-        alone = [game_table(drawn.alone()) for drawn in played]
         pulls = np.zeros((pulled, arms), np.int64)
 
-        def pull_alone(table: GameTable, rows: slice) -> None:
-            two_ucb_pulls(table, keys[rows], pulls[rows], new_outcome(table))
+        def pull_alone(_: GameTable, rows: slice) -> None:
+            runs = play_runs(game.alone(), TwoUCB(), keys[rows])
+            pulls[rows] = [run.outcome.commit[:, 0].copy() for run in runs]
 
-        _spread(_groups(alone, pulled), pull_alone, jobs)
+        _spread(_groups(tables, pulled), pull_alone, jobs)
         tell(700, 1000)
         good = _good(tables, means, keys[:pulled], pulls, 1, game.horizon, jobs)
         seen = replace(seen, alone=Alone(gaps[:pulled], pulls, good))
