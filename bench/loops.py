@@ -10,7 +10,7 @@ from partage.engine.rewards import bernoulli_word
 
 @njit(cache=True)
 def bare_loop(broadcasts, mean, two_log):
-    """The least a broadcast can cost: draw a reward, update a count and a mean, take one square root."""
+    """Do the least that a broadcast needs: draw a reward, update a count and a mean, take one square root."""
     state = np.uint64(88172645463325252)
     total, checksum = 0.0, 0.0
     for count in range(1, broadcasts + 1):
@@ -25,10 +25,10 @@ def bare_loop(broadcasts, mean, two_log):
 
 @njit(cache=True)
 def pull_by_pull(means, shares, horizon, steps, k0, k1, rank):
-    """Balanced-ETC (B = 1) one pull at a time, for agents who share one Bernoulli arm each.
+    """Play Balanced-ETC (B = 1) one pull at a time, for agents that share one Bernoulli arm each.
 
-    Honest: the leader, the bounds and the fewest broadcasts are kept and not recomputed, and a commit is one
-    comparison and one addition. Plays the first `steps` of `horizon`. Returns explore and commit pulls by agent.
+    The comparison is fair: the leader, the bounds and the fewest broadcasts are kept, not recomputed, and a commit is
+    one comparison and one addition. Play the first `steps` of `horizon`; return explore and commit pulls by agent.
     """
     agents, arms = len(shares), len(means)
     two_log = 2 * math.log(horizon)

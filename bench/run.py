@@ -1,14 +1,20 @@
-"""Speed and memory of the engine and of the live controller, as ratios measured in one run: `make bench`.
+"""Speed and memory of the engine, of starting up and of the live controller: `make bench`.
 
-Each time is the best of several, because other work on the machine only ever adds to it.
+Most figures are ratios measured in one run. Each time is the best of several, because other work on the machine only
+ever adds to it.
 """
 
 import argparse
 import itertools
 import json
+import os
+import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from bench import service
@@ -16,8 +22,10 @@ from bench.loops import bare_loop, pull_by_pull
 from rich.console import Console
 from rich.table import Table
 
+import partage
 from partage import BalancedETC, Game, Sharing, TwoUCB, bernoulli, play
 from partage.engine import rewards as tape
+from partage.rules import RULES
 
 ARMS = bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
 
@@ -88,17 +96,48 @@ def measure():
     many = seconds_a_run(wide, TwoUCB(), runs=2, times=3)
     yield "2-UCB alone, a step with 10 arms", few / 10**6 * 1e9, None, False, "ns"
     yield "2-UCB alone, a step with 1,000 arms", many / 10**6 * 1e9, None, False, "ns"
+    for name in ("kl-ucb", "imed", "thompson"):
+        alone = seconds_a_run(balanced(1), RULES[name](), runs=2, times=3)
+        yield f"{name} alone, a step with 10 arms", alone / 10**6 * 1e9, None, False, "ns"
     one = best(lambda: play(balanced(1000), BalancedETC(), runs=1024, baseline=False, jobs=1), 5)
     two = best(lambda: play(balanced(1000), BalancedETC(), runs=1024, baseline=False, jobs=2), 5)
     yield "one thread / two threads", one / two, 1.8, True, "x"
 
 
+SIMULATE = ("-m", "partage.cli", "simulate", "--means", "0.9,0.8,0.7", "--agents", "30", "--horizon", "1e6")
+
+
+def processor_seconds(home, *arguments):
+    """Return the processor time of a Python process and its children, with the package from `home`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "PYTHONPATH": str(home), "HOME": str(home)}
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def start_up():
+    """Yield the time from start to answer, for a fresh copy of the package whose kernels are not compiled yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        shutil.copytree(Path(partage.__file__).parent, home / "partage", ignore=shutil.ignore_patterns("__pycache__"))
+        yield "first simulate after an install, processor time", processor_seconds(home, *SIMULATE), 12, False, "s"
+        warm = [
+            ("simulate, processor time", SIMULATE, None),
+            ("partage --help, processor time", ("-m", "partage.cli", "--help"), 0.3),
+            ("import partage.client, processor time", ("-c", "import partage.client"), 0.3),
+        ]
+        for what, arguments, limit in warm:
+            processor_seconds(home, *arguments)
+            yield what, min(processor_seconds(home, *arguments) for _ in range(5)), limit, False, "s"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("part", nargs="?", choices=("engine", "service"), help="one part only")
+    parser.add_argument("part", nargs="?", choices=("engine", "cold", "service"), help="one part only")
     given = parser.parse_args()
-    as_json, parts = given.json, {"engine": measure, "service": service.measure}
+    as_json, parts = given.json, {"engine": measure, "cold": start_up, "service": service.measure}
     rows = []
     for row in itertools.chain.from_iterable(parts[part]() for part in parts if given.part in (None, part)):
         rows.append(row)

@@ -1,8 +1,8 @@
-"""How often the best arm is ever ruled out, on hard games with short horizons: at most 1/T is promised.
+"""How often the best arm is ever eliminated, on hard games with short horizons: at most 1/T is promised.
 
     python -m bench.wrong_exclusions
 
-Each run notes whether arm 0, a best one, was inactive at any time, even if it came back later.
+Each run notes whether arm 0, one of the best, was eliminated at any time, even if it came back later.
 """
 
 import argparse
@@ -16,15 +16,11 @@ from rich.table import Table
 from scipy import stats
 
 from partage import KLETC, BalancedGLR, Beta, Game, Sharing, bernoulli
-from partage.arms import BERNOULLI
 from partage.compiled import compiled
-from partage.engine import rewards as tape
+from partage.engine import balanced_glr, kl_etc
 from partage.engine.decisions import new_case, open_arms, revise
-from partage.engine.rewards import TAPE, TIE_ORDER, bernoulli_sum, permutation, ranks, reward
+from partage.engine.rewards import TAPE, TIE_ORDER, next_reward, permutation, ranks, run_keys
 from partage.engine.tally import game_table
-from partage.simulate.chunk import rule_table
-
-_TAPE, _TIE_ORDER = TAPE, TIE_ORDER
 
 GAMES = {
     "0.5, 0.45": bernoulli([0.5, 0.45]),
@@ -42,18 +38,18 @@ RUNS = {5: 200_000, 10: 200_000, 20: 60_000, 50: 30_000, 100: 20_000, 200: 10_00
 
 @compiled
 def watch(game, rule, keys):
-    """Return in how many runs arm 0 was ruled out at any time; pull by pull, as the rule's reference plays it."""
+    """Return in how many runs arm 0 was eliminated at any time; pull by pull, as the reference plays the rule."""
     wrong = 0
     counts, sums = np.zeros(game.arms, np.int64), np.zeros(game.arms)
     active = np.zeros(game.arms, np.bool_)
     word, group_of = np.zeros(game.arms, np.uint64), np.full(game.arms, -1)
     for run in range(len(keys)):
         k0, k1 = keys[run, 0], keys[run, 1]
-        tie_order = permutation(k0, k1, _TIE_ORDER, game.arms)
+        tie_order = permutation(k0, k1, TIE_ORDER, game.arms)
         rank = ranks(tie_order)
         counts[:], sums[:], active[:], group_of[:] = 0, 0.0, True, -1
         case, leader = new_case(game.arms), tie_order[0]
-        ruled_out = False
+        eliminated = False
         n_active = open_arms(rule, counts, active, leader, case)
         for pull in range(game.agents * game.horizon):
             agent = pull % game.agents
@@ -66,36 +62,33 @@ def watch(game, rule, keys):
                     arm = i
             if arm < 0:
                 continue
-            if game.rewards.kinds[arm] == BERNOULLI:
-                mean = game.rewards.first[arm]
-                sums[arm] += bernoulli_sum(k0, k1, mean, arm, counts[arm], 1, _TAPE, word, group_of)
-            else:
-                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], _TAPE)
+            sums[arm] += next_reward(k0, k1, game.rewards, arm, counts[arm], TAPE, word, group_of)
             counts[arm] += 1
             leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
-            ruled_out |= not active[0]
+            eliminated |= not active[0]
             n_active = open_arms(rule, counts, active, leader, case)
-            if ruled_out or n_active <= 1:  # nothing more is shared
+            if eliminated or n_active <= 1:  # nothing more is shared
                 break
-        wrong += ruled_out
+        wrong += eliminated
     return wrong
 
 
 @lru_cache(maxsize=8)
 def _keys(seed, runs):
-    """Return the keys of some runs, which many games have in common."""
-    return tape.run_keys(seed, 0, runs)
+    """Return the keys of some runs, which many games share."""
+    return run_keys(seed, 0, runs)
 
 
 def wrong_exclusions(arms, horizon, agents, runs, seed=0, rule=None):
-    """Return in how many runs arm 0 was ever ruled out: alone an agent shares all arms, others go round."""
+    """Return in how many runs arm 0 was ever eliminated. A single agent shares all arms; several share one each."""
     sharing = Sharing.everything(1, len(arms)) if agents == 1 else Sharing.round_robin(agents, len(arms))
     table = game_table(Game(arms, sharing, horizon))
-    return int(watch(table, rule_table(rule or BalancedGLR(), table), _keys(seed, runs)))
+    kernel = kl_etc if isinstance(rule, KLETC) else balanced_glr
+    return int(watch(table, kernel.rule_table(rule or BalancedGLR(), table), _keys(seed, runs)))
 
 
 def interval(wrong, runs):
-    """Return the exact (Clopper-Pearson) interval of confidence 99 %."""
+    """Return the exact (Clopper-Pearson) interval at 99 % confidence."""
     return stats.binomtest(wrong, runs).proportion_ci(0.99, method="exact")
 
 
@@ -118,7 +111,7 @@ def main():
     with ThreadPoolExecutor(2) as pool:
         measured = dict(zip(tasks, pool.map(measure, tasks)))
 
-    table = Table(title=f"{asked.rule}: runs in which the best arm was ever ruled out, in % (99 % interval)")
+    table = Table(title=f"{asked.rule}: runs in which the best arm was ever eliminated, in % (99 % interval)")
     for column in ("arms", "agents", *(f"T = {horizon}" for horizon in HORIZONS)):
         table.add_column(column, justify="left" if column == "arms" else "right")
     table.add_row("allowed: 1/T", "", *(f"{100 / horizon:.3g}" for horizon in HORIZONS), end_section=True)

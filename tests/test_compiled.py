@@ -1,4 +1,4 @@
-"""Compiled code is never older than the sources it came from."""
+"""Compiled code is never older than the sources it came from, and importing a shared function imports no numba."""
 
 import shutil
 import subprocess
@@ -7,26 +7,50 @@ from pathlib import Path
 
 import partage
 
-SCRIPT = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from partage import BalancedETC, Game, Sharing, bernoulli, play
-game = Game(bernoulli([1.0, 0.0]), Sharing.round_robin(agents=2, arms=2), horizon=300)
-print(play(game, BalancedETC(), runs=1, baseline=False).controller_profit.mean)
-"""
+INNER = "from partage.compiled import inner\n@inner\ndef part(x):\n    return {} * x\n"
+KERNEL = (
+    "from partage.compiled import compiled, is_cold\nfrom partage.engine.part import part\n"
+    "@compiled\ndef kernel(x):\n    return part(x) + 1\n"
+    "print(is_cold(), kernel(10), is_cold(), *kernel.stats.cache_hits.values())\n"
+)
 
 
-def profit(folder):
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+def small_package(folder):
+    """A package with the real `compiled.py`, one kernel, and a function that it calls from another file."""
+    package = folder / "partage"
+    (package / "engine").mkdir(parents=True)
+    shutil.copy(Path(partage.__file__).with_name("compiled.py"), package)
+    for name in ("__init__.py", "arms.py", "evidence.py", "tape.py", "engine/__init__.py"):
+        (package / name).touch()
+    (package / "engine" / "part.py").write_text(INNER.format(2))
+    (package / "engine" / "kernel.py").write_text(KERNEL)
+    return package
+
+
+def run(folder, *command):
+    done = subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(folder), "HOME": str(folder)},
+    )
+    return done.stdout.split()
 
 
 def test_a_change_in_one_file_reaches_compiled_callers_in_another(tmp_path):
-    package = tmp_path / "partage"
-    shutil.copytree(Path(partage.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    before = profit(tmp_path)
-    settlement = package / "settle" / "paper.py"
-    settlement.write_text(settlement.read_text().replace("math.sqrt(8.0 * factor", "math.sqrt(32.0 * factor"))
-    after = profit(tmp_path)
-    assert before < 0
-    assert after < 1.5 * before  # compensation is twice what it was
+    package = small_package(tmp_path)
+    assert run(tmp_path, "-m", "partage.engine.kernel")[:3] == ["True", "21", "False"]
+    again = run(tmp_path, "-m", "partage.engine.kernel")
+    assert again == ["False", "21", "False", "1"]  # read from disk, not compiled
+    (package / "engine" / "part.py").write_text(INNER.format(3))
+    assert run(tmp_path, "-m", "partage.engine.kernel")[:3] == ["True", "31", "False"]
+
+
+def test_a_shared_function_needs_no_numba(tmp_path):
+    package = small_package(tmp_path)
+    (package / "evidence.py").write_text(
+        "import sys\nfrom partage.compiled import shared\n@shared\ndef double(x):\n    return 2 * x\n"
+        "print(double(21), 'numba' in sys.modules)\n"
+    )
+    assert run(tmp_path, "-m", "partage.evidence") == ["42", "False"]

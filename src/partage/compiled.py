@@ -1,6 +1,7 @@
 """Compilation: kernels that numba compiles, and plain functions that kernels and plain Python share.
 
-- `@compiled` makes a kernel. It needs numba, so only rooms of the `research` and `server` extras use it.
+- `@compiled` makes a kernel, and `@inner` or `@inlined` a function that only kernels call. They need numba, so only
+  rooms of the `research` and `server` extras use them.
 - `@shared` marks a plain function that kernels call too. Plain Python calls it as it is; a kernel calls its compiled
   twin. Importing a shared function does not import numba. Both give the same bits, provided that the function sticks
   to arithmetic, comparisons, `math.sqrt`, `math.log` and `math.exp`: other functions of `math`, and powers, have
@@ -23,8 +24,8 @@ from typing import Any, Generic, TypeVar
 R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
-_ROOMS = ("engine", "settle", "simulate", "theory")
-_MODULES = ("arms.py", "evidence.py")
+_ROOMS = ("engine", "rules", "settle", "simulate", "theory")
+_MODULES = ("arms.py", "evidence.py", "tape.py")
 _KEPT = 7 * 24 * 3600  # seconds
 
 
@@ -45,16 +46,44 @@ def shared(function: Callable[..., R]) -> Shared[R]:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function with numba. It releases the interpreter's lock, so threads run side by side."""
+    """Make a kernel: compile a function with numba, for callers in plain Python and in other kernels.
+
+    It releases the interpreter's lock, so threads run side by side.
+    """
     from numba import config, njit
 
     _teach_numba()
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder())
     try:
-        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
     finally:
         config.CACHE_DIR = before
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an inner function of kernels, which plain Python cannot call.
+
+    A kernel has an entry for plain Python and a file on disk. Both take time to compile, and an inner function needs
+    neither.
+    """
+    return _inner(function, inlined=False)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an inner function that is copied into its callers: a small one, in the innermost loop.
+
+    A call passes every array as seven numbers, which takes longer than a small function does.
+    """
+    return _inner(function, inlined=True)
+
+
+def _inner(function: Callable[..., Any], inlined: bool) -> Callable[..., Any]:
+    from numba import njit
+
+    _teach_numba()
+    options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "forceinline": inlined}
+    return njit(**options)(function)  # type: ignore[no-any-return]
 
 
 @cache

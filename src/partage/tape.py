@@ -106,9 +106,13 @@ class Draws:
     def beta(self, a: float, b: float) -> float:
         """Draw a Beta(a, b) number; both parameters are at least 1."""
         blocks = self._blocks()
-        x = _log_gamma_variate(a, blocks)
-        y = _log_gamma_variate(b, blocks)
-        return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
+        while True:  # the ratio of two Gamma numbers, from the two normal numbers of Box and Muller
+            w0, w1, w2, w3 = next(blocks)
+            radius, angle = math.sqrt(-2.0 * math.log(1.0 - _unit(w0))), 2.0 * math.pi * _unit(w1)
+            x = gamma_from(a, radius * math.cos(angle), 1.0 - _unit(w2))
+            y = gamma_from(b, radius * math.sin(angle), 1.0 - _unit(w3))
+            if x >= 0.0 and y >= 0.0:
+                return x / (x + y)
 
     def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield the blocks of words of the next draw."""
@@ -130,14 +134,18 @@ def _normal(first: int, second: int) -> float:
     return math.sqrt(-2.0 * math.log(1.0 - _unit(first))) * math.cos(2.0 * math.pi * _unit(second))
 
 
-def _log_gamma_variate(shape: float, blocks: Iterator[tuple[int, int, int, int]]) -> float:
-    """Return the logarithm of a Gamma(shape) number, shape at least 1 (Marsaglia and Tsang 2000)."""
+def gamma_from(shape: float, normal: float, uniform: float) -> float:
+    """Return a Gamma(shape) number, shape at least 1, or -1.0 if the draw is rejected (Marsaglia and Tsang 2000).
+
+    The engine compiles this function, so it keeps to operations that give the same bits there (see
+    `partage.compiled`).
+    """
     d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        w0, w1, w2, _ = next(blocks)
-        x = _normal(w0, w1)
-        v = 1.0 + c * x
-        v = v * v * v
-        if v > 0.0 and math.log(1.0 - _unit(w2)) < 0.5 * x * x + d - d * v + d * math.log(v):
-            return math.log(d) + math.log(v)
+    root = 1.0 + normal / math.sqrt(9.0 * d)
+    v = root * root * root
+    if v <= 0.0:
+        return -1.0
+    square = normal * normal
+    if uniform < 1.0 - 0.0331 * square * square or math.log(uniform) < 0.5 * square + d - d * v + d * math.log(v):
+        return d * v
+    return -1.0

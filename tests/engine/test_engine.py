@@ -6,20 +6,43 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.strategies import balances, games, rewards, rules
+from tests.support.strategies import balances, games, rewards
 
-from partage import BalancedETC, Constant, FullSharing, Game, NoProtocol, Sharing, TwoUCB, bernoulli, play, play_run
+from partage import (
+    BalancedETC,
+    Constant,
+    FullSharing,
+    Game,
+    InputError,
+    NoProtocol,
+    Sharing,
+    bernoulli,
+    play,
+    play_run,
+)
+from partage.engine import Run, balanced_etc, has_kernel, play_runs
 from partage.engine import rewards as tape
-from partage.engine.balanced_etc import play_balanced_etc, sharers_in_order
 from partage.engine.reference import play_reference
-from partage.engine.tally import game_table, new_outcome, tally_of
+from partage.engine.tally import game_table
+from partage.rules import RULES, decider
 
 SEEDS = st.integers(0, 2**63)
+PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
+KEEPS_CURVE = [name for name in RULES if name != "no-protocol"]
 
 
-@settings(max_examples=1500)
-@given(game=games(), rule=rules(), seed=SEEDS)
-def test_engine_equals_reference(game, rule, seed):
+def rules(name):
+    """A built-in rule with any parameters; one that is not listed above keeps its default."""
+    known = [parameter.name for parameter in RULES[name].parameters if parameter.name in PARAMETERS]
+    return st.builds(RULES[name], **{parameter: PARAMETERS[parameter] for parameter in known})
+
+
+@pytest.mark.parametrize("name", RULES)
+@settings(max_examples=150)
+@given(data=st.data(), game=games(), seed=SEEDS)
+def test_engine_equals_reference(name, data, game, seed):
+    rule = data.draw(rules(name))
+    assert has_kernel(rule)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
 
@@ -40,16 +63,10 @@ def test_engine_equals_reference_through_eliminations(game, balance, seed):
 def test_circles_equal_walking(game, seed, after):
     """Circles are looked for only in long runs; here from the start, so that short games go through them."""
     key = tape.run_keys(seed, 0, 1)[0]
-    table = game_table(game)
-    tie_order = tape.permutation(key[0], key[1], tape.TIE_ORDER, table.arms)
-    order = np.arange(table.agents)
-    if table.shuffled:
-        order = tape.permutation(key[0], key[1], tape.AGENT_ORDER, table.agents)
-    outcome = new_outcome(table)
-    nothing, no_curve = np.zeros(0, np.int64), np.zeros(0)
-    sharers = sharers_in_order(table, order)
-    play_balanced_etc(table, 1.0, key[0], key[1], tie_order, order, sharers, nothing, no_curve, outcome, after)
-    assert tally_of(table, outcome) == play_reference(game, BalancedETC(1), key)
+    run = Run(game_table(game), np.zeros(0, np.int64))
+    run.start(key)
+    balanced_etc.play(run, BalancedETC(1), np.int64(after))
+    assert run.tally() == play_reference(game, BalancedETC(1), key)
 
 
 @pytest.mark.parametrize("agents", [1, 2, 5])
@@ -67,10 +84,11 @@ class Spy:
 
     def __init__(self, rule):
         self.rule, self.name, self.private = rule, rule.name, rule.private
+        self.prepare, self.decide_alike = rule.prepare, decider(rule)
         self.pulled = []
 
-    def decide(self, board, shares, own):
-        pull = self.rule.decide(board, shares, own)
+    def decide(self, board, shares, own, draws):
+        pull = self.decide_alike(board, shares, own, draws)
         self.pulled.append(pull.arm)
         return pull
 
@@ -78,26 +96,62 @@ class Spy:
         self.rule.revise(board)
 
 
-@settings(max_examples=150)
+@pytest.mark.parametrize("name", KEEPS_CURVE)
+@settings(max_examples=30)
 @given(
+    data=st.data(),
     game=games(every_arm_shared=True),
-    rule=st.one_of(st.builds(BalancedETC, balances()), st.just(TwoUCB())),
     steps=st.lists(st.floats(0, 1), min_size=1, max_size=4),
     seed=st.integers(0, 10**6),
 )
-def test_regret_over_time_is_that_of_the_pulls_so_far(game, rule, steps, seed):
+def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, seed):
     checkpoints = sorted({max(1, round(step * game.horizon)) for step in steps})
-    result = play(game, rule, runs=1, seed=seed, checkpoints=checkpoints, baseline=False)
-    spy = Spy(rule)
-    play_reference(game, spy, tape.run_keys(seed, 0, 1)[0])
+    key, spy = tape.run_keys(seed, 0, 1), Spy(data.draw(rules(name)))
+    (run,) = play_runs(game, spy.rule, key, checkpoints)
+    curve = run.curve.tolist()
+    list(play_runs(game, spy, key))
     regret = np.cumsum(game.gaps[spy.pulled])
-    expected = [regret[step * game.agents - 1] for step in checkpoints]
-    assert [estimate.mean for estimate in result.curve] == pytest.approx(expected)
+    assert curve == pytest.approx([regret[step * game.agents - 1] for step in checkpoints])
 
 
-@settings(max_examples=200)
-@given(game=games(), rule=rules(), seed=SEEDS)
-def test_every_tally_adds_up(game, rule, seed):
+@pytest.mark.parametrize(
+    ("rule", "shares"), [(NoProtocol(), [[0], [1]]), (BalancedETC(), [[0], []]), (Spy(BalancedETC()), [[0], [1]])]
+)
+def test_regret_over_time_that_is_not_kept_is_refused(rule, shares):
+    game = Game(bernoulli([0.9, 0.5]), Sharing.lists(shares, 2), horizon=50)
+    with pytest.raises(InputError, match="regret over time is not kept for the rule"):
+        list(play_runs(game, rule, tape.run_keys(0, 0, 1), [10]))
+
+
+def test_a_rule_of_ones_own_is_played_by_the_reference():
+    class Careful(BalancedETC):
+        """A built-in rule, changed: the kernel would not know."""
+
+        def open_arms(self, board, slack=0.0):
+            return []
+
+    game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(2, 2), horizon=50)
+    assert not has_kernel(Careful())
+    assert play_run(game, Careful()).explore.sum() == 0
+
+
+def test_runs_of_one_game_and_each_alone_are_the_same():
+    """A run is written over the one before; nothing of that one is left."""
+    game = Game(bernoulli([0.9, 0.7, 0.6]), Sharing.round_robin(5, 3).in_shuffled_order(), horizon=300)
+    keys = tape.run_keys(3, 0, 6)
+    for rule in (
+        BalancedETC(),
+        *(RULES[name]() for name in ("balanced-glr", "two-ucb", "thompson", "imed", "kl-ucb")),
+    ):
+        together = [run.tally() for run in play_runs(game, rule, keys)]
+        assert together == [play_run(game, rule, seed=3, run=run) for run in range(6)]
+
+
+@pytest.mark.parametrize("name", RULES)
+@settings(max_examples=25)
+@given(data=st.data(), game=games(), seed=SEEDS)
+def test_every_tally_adds_up(name, data, game, seed):
+    rule = data.draw(rules(name))
     tally = play_run(game, rule, seed)
     assert (tally.explore.sum(axis=1) + tally.commit.sum(axis=1) == game.horizon).all()
     assert (tally.explore.sum(axis=0) == tally.broadcasts).all()

@@ -10,12 +10,33 @@ from scipy import stats
 from tests.support.strategies import arms, keys
 
 from partage.arms import Bernoulli, Uniform, reward_table
+from partage.compiled import compiled
 from partage.engine import rewards as tape
 
 UNLIKELY = 1e-4
 WORD = 2**64
 words_of_64_bits = st.one_of(st.sampled_from([0, 1, WORD - 1]), st.integers(0, WORD - 1)).map(np.uint64)
 entries = st.one_of(st.sampled_from([0, 1, 63, 64, 65, 127, 128]), st.integers(0, 10**6), st.just(2**40 + 17))
+
+
+@compiled
+def bernoulli_word(k0, k1, mean, group, arm, stream):
+    return tape.bernoulli_word(k0, k1, mean, group, arm, stream)
+
+
+@compiled
+def reward(k0, k1, table, arm, entry, stream):
+    return tape.reward(k0, k1, table, arm, entry, stream)
+
+
+@compiled
+def add_rewards(k0, k1, table, arm, start, stop, stream, total, word, group_of):
+    return tape.add_rewards(k0, k1, table, arm, start, stop, stream, total, word, group_of)
+
+
+@compiled
+def next_reward(k0, k1, table, arm, entry, stream, word, group_of):
+    return tape.next_reward(k0, k1, table, arm, entry, stream, word, group_of)
 
 
 def philox(key, block, entry, arm, stream, count=4):
@@ -53,12 +74,12 @@ def test_bernoulli_rewards_compare_binary_digits_with_the_mean(key, mean, group,
     for bit in range(64):
         number = int("".join(map(str, (drawn >> np.uint64(bit)) & np.uint64(1))), 2)
         below |= (number < Fraction(mean) * 2**digits) << bit
-    assert int(tape.bernoulli_word(*key, mean, group, np.uint64(arm), np.uint64(stream))) == below
+    assert int(bernoulli_word(*key, mean, group, arm, stream)) == below
 
 
 @given(keys(), st.floats(0, 1), entries)
 def test_a_bernoulli_reward_is_its_bit_of_the_word(key, mean, entry):
-    word = int(tape.bernoulli_word(*key, mean, entry // 64, np.uint64(1), np.uint64(tape.TAPE)))
+    word = int(bernoulli_word(*key, mean, entry // 64, 1, tape.TAPE))
     rewards = tape.Rewards(key, reward_table([Uniform(), Bernoulli(mean)]))
     assert rewards.broadcast(1, entry) == word >> entry % 64 & 1
 
@@ -78,8 +99,15 @@ def test_rewards_added_together_are_rewards_added_one_by_one(key, arm, entry, pu
     table = reward_table([Uniform(), arm])
     one_by_one = float(total)
     for at in range(entry, entry + pulls):
-        one_by_one += tape.reward(*key, table, 1, at, stream)
-    assert tape.add_rewards(*key, table, 1, entry, pulls, stream, float(total), *no_word_kept(2)) == one_by_one
+        one_by_one += reward(*key, table, 1, at, stream)
+    assert add_rewards(*key, table, 1, entry, entry + pulls, stream, float(total), *no_word_kept(2)) == one_by_one
+
+
+@given(keys(), arms(), st.lists(entries, min_size=1, max_size=5), st.integers(0, 3))
+def test_the_next_reward_is_the_reward(key, arm, read, stream):
+    table, kept = reward_table([Uniform(), arm]), no_word_kept(2)
+    for entry in read:
+        assert next_reward(*key, table, 1, entry, stream, *kept) == reward(*key, table, 1, entry, stream)
 
 
 @pytest.mark.parametrize("entry", [0, 1, 31, 63, 64])
@@ -87,8 +115,8 @@ def test_bernoulli_rewards_added_together_where_words_begin_and_end(entry):
     key, table = tape.run_keys(3, 0, 1)[0], reward_table([Bernoulli(0.7)])
     total = 5.0
     for pulls in range(200):
-        assert tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 5.0, *no_word_kept(1)) == total
-        total += tape.reward(*key, table, 0, entry + pulls, tape.TAPE)
+        assert add_rewards(*key, table, 0, entry, entry + pulls, tape.TAPE, 5.0, *no_word_kept(1)) == total
+        total += reward(*key, table, 0, entry + pulls, tape.TAPE)
 
 
 @given(keys(), st.tuples(arms(), arms()), st.lists(st.tuples(st.integers(0, 1), st.integers(0, 130))))
@@ -97,18 +125,18 @@ def test_stretches_of_several_arms_add_up_to_the_whole(key, two, stretches):
     table, kept = reward_table(two), no_word_kept(2)
     read, sums = [0, 0], [0.0, 0.0]
     for arm, pulls in stretches:
-        sums[arm] = tape.add_rewards(*key, table, arm, read[arm], pulls, tape.TAPE, sums[arm], *kept)
+        sums[arm] = add_rewards(*key, table, arm, read[arm], read[arm] + pulls, tape.TAPE, sums[arm], *kept)
         read[arm] += pulls
     for arm in (0, 1):
-        assert tape.add_rewards(*key, table, arm, 0, read[arm], tape.TAPE, 0.0, *no_word_kept(2)) == sums[arm]
+        assert add_rewards(*key, table, arm, 0, read[arm], tape.TAPE, 0.0, *no_word_kept(2)) == sums[arm]
 
 
 @given(keys(), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 130))))
 def test_a_kept_word_does_not_matter_wherever_one_reads_next(key, stretches):
     table, kept = reward_table([Bernoulli(0.5)]), no_word_kept(1)
     for entry, pulls in stretches:
-        fresh = tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 0.0, *no_word_kept(1))
-        assert tape.add_rewards(*key, table, 0, entry, pulls, tape.TAPE, 0.0, *kept) == fresh
+        fresh = add_rewards(*key, table, 0, entry, entry + pulls, tape.TAPE, 0.0, *no_word_kept(1))
+        assert add_rewards(*key, table, 0, entry, entry + pulls, tape.TAPE, 0.0, *kept) == fresh
 
 
 @given(keys(), st.lists(arms(), min_size=1, max_size=3), st.data())

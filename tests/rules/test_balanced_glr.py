@@ -549,7 +549,7 @@ def test_the_best_arm_is_rarely_ever_ruled_out(name, horizon, agents):
 def test_the_measure_of_wrong_exclusions_would_notice():
     """With the bar at nothing the best arm is ruled out far too often, and is seen to be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("partage.simulate.chunk.elimination_threshold", lambda *_: 0.0)
+        patch.setattr("partage.engine.balanced_glr.elimination_threshold", lambda *_: 0.0)
         wrong = wrong_exclusions(GAMES["0.5, 0.5"], 50, 3, 2000)
     assert stats.binomtest(wrong, 2000, 1 / 50, alternative="greater").pvalue < 1e-6
 

@@ -20,13 +20,13 @@ from partage.arms import Bernoulli, RandomBernoulli, Uniform, reward_table
 from partage.board import Board
 from partage.cli import app
 from partage.engine import rewards as tape
-from partage.engine.tally import game_table, new_outcome
+from partage.engine.tally import game_table
 from partage.errors import InputError
 from partage.report.audit_table import show, summary
 from partage.theory import bounds
 from partage.theory.audit import AuditRow, Section, audit, paper_audit
 from partage.theory.audit_row import HOLDS, NO_VERDICT, NOT_APPLICABLE, VIOLATED
-from partage.theory.event_checks import check_exploration, event_held, two_ucb_pulls
+from partage.theory.event_checks import check_exploration, event_held
 from partage.theory.judging import binomial_interval
 from partage.theory.measure import Alone, Measurements, measure
 from partage.theory.verdicts import event_verdicts
@@ -161,13 +161,10 @@ def test_the_check_of_exploration_must_agree_with_the_play(monkeypatch: pytest.M
 
 def test_two_ucb_pulls_are_those_of_the_play() -> None:
     game = Game(bernoulli([0.7, 0.5, 0.2]), Sharing.nothing(4, 3), 500)
-    pulls = np.zeros((5, 3), np.int64)
-    table = game_table(game.alone())
-    two_ucb_pulls(table, tape.run_keys(3, 0, 5), pulls, new_outcome(table))
-    assert pulls.tolist() == [play_run(game.alone(), TwoUCB(), 3, run).commit[0].tolist() for run in range(5)]
+    pulls = [play_run(game.alone(), TwoUCB(), 3, run).commit[0].tolist() for run in range(5)]
     alone = measure(game, TwoUCB(), runs=5, seed=3).alone
     assert alone is not None
-    assert alone.pulls.tolist() == pulls.tolist()
+    assert alone.pulls.tolist() == pulls
     assert alone.event_held.tolist() == [
         good_by_hand(game, key, row, private=True) for key, row in zip(tape.run_keys(3, 0, 5), pulls, strict=True)
     ]

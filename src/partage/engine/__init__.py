@@ -1,1 +1,31 @@
-"""How a game is played: the plain reference, and the compiled engine that equals it."""
+"""How a game is played: one kernel per rule, and the plain reference that every kernel equals.
+
+`play_runs` is the way in. It finds the kernel of a rule (`BuiltIn.kernel` names its module here), and falls back to
+the reference for a rule without one. A kernel module has
+
+- `play(run, rule)`, which plays one run into `run.outcome` and `run.curve`;
+- `KEEPS_CURVE`, whether it keeps the regret over time;
+- `PLAYS_HIDDEN_ARMS`, whether it plays games with arms that nobody shares. If it does not, `pull_by_pull` plays
+  those, and `rule_table(rule, table)` lays out the rule for it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from partage.engine.front_door import game_of_run, has_kernel, play_runs
+    from partage.engine.run import Run
+
+__all__ = ["Run", "game_of_run", "has_kernel", "play_runs"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: the engine needs numba."""
+    if name == "Run":
+        from partage.engine.run import Run
+
+        return Run
+    if name in __all__:
+        from partage.engine import front_door
+
+        return getattr(front_door, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Compiled decisions: which arms are active, who leads, and which arms are open.
+"""Compiled decisions: which arms are active, which arm leads, and which arms are open.
 
-The same steps as the rules in `partage.rules`, on arrays. Balanced-ETC has a faster way of its own where every arm is
-shared (`partage.engine.balanced_etc`).
+The same steps as the rules in `partage.rules`, on arrays. Balanced-ETC has a faster kernel of its own for games in
+which every arm is shared (`partage.engine.balanced_etc`).
 """
 
 import math
@@ -10,23 +10,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import compiled
+from partage.compiled import compiled, inner
 from partage.evidence import apart, free_evidence, mixture_loss
 
 ETC, KL_ETC, GLR = range(3)
 
 
 class RuleTable(NamedTuple):
-    """A rule for compiled code: which one, its parameters, and the evidence from which arms are ruled out."""
+    """A rule for kernels: which one, its parameters, and the evidence from which an arm is eliminated."""
 
     kind: int
     balance: float
     lead: float
-    bar: float
+    threshold: float
 
 
 class Case(NamedTuple):
-    """What is kept of each arm beside the record: evidence, its mixture's loss, whether it leaves, whether open."""
+    """What is kept of each arm beside its record: evidence, its mixture's loss, whether it leaves, whether open."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
@@ -36,13 +36,13 @@ class Case(NamedTuple):
 
 @compiled
 def new_case(arms):
-    """Make room for the case of each arm."""
+    """Make room for all arms."""
     return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
 
 
-@compiled
+@inner
 def best_of(arms_in, counts, sums, rank):
-    """Return the arm with the highest mean among these, ties by the tie order; -1 where there is none.
+    """Return the arm with the highest mean among these, ties by the tie order; -1 if there is none.
 
     An arm never broadcast ranks below every other.
     """
@@ -59,9 +59,9 @@ def best_of(arms_in, counts, sums, rank):
 def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
     """Revise the active arms after a broadcast of `arm`; return the leader."""
     if rule.kind == GLR:
-        return _revise_glr(rule.bar, arm, counts, sums, active, public, rank, leader, case)
+        return _revise_glr(rule.threshold, arm, counts, sums, active, public, rank, leader, case)
     if rule.kind == KL_ETC:
-        _leaving_by_evidence(rule.bar, arm, counts, sums, active, case)
+        _leaving_by_evidence(rule.threshold, arm, counts, sums, active, case)
     else:
         _leaving_by_radius(two_log, counts, sums, active, case)
     staying = 0
@@ -74,9 +74,9 @@ def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case)
     return best_of(active, counts, sums, rank)
 
 
-@compiled
+@inner
 def _leaving_by_radius(two_log, counts, sums, active, case):
-    """Eq. 1 over all arms."""
+    """Mark the arms that leave by Eq. 1, which compares with all arms."""
     highest = -math.inf
     for arm in range(len(active)):
         if counts[arm] > 0:
@@ -86,9 +86,9 @@ def _leaving_by_radius(two_log, counts, sums, active, case):
         case.leaving[arm] = active[arm] and upper <= highest
 
 
-@compiled
-def _leaving_by_evidence(bar, arm, counts, sums, active, case):
-    """Compare `arm`, whose record has changed, with every other; the worse of a pair told apart leaves."""
+@inner
+def _leaving_by_evidence(threshold, arm, counts, sums, active, case):
+    """Compare `arm`, whose record has changed, with every other arm; the worse of a pair told apart leaves."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
     for i in range(len(active)):
         case.leaving[i] = False
@@ -98,13 +98,13 @@ def _leaving_by_evidence(bar, arm, counts, sums, active, case):
             low, high = (arm, i) if mean < its else (i, arm)
             if mean != its and active[low]:
                 evidence = apart(counts[low], sums[low], counts[high], sums[high])
-                if evidence - case.loss[low] - case.loss[high] >= bar:
+                if evidence - case.loss[low] - case.loss[high] >= threshold:
                     case.leaving[low] = True
 
 
-@compiled
-def _revise_glr(bar, arm, counts, sums, active, public, rank, leader, case):
-    """Balanced-GLR: active are the leader, arms never broadcast, and arms not told from the leader."""
+@inner
+def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case):
+    """Revise by Balanced-GLR: the leader, arms never broadcast and arms not told from the leader are active."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
     for i in range(len(active)):
         case.leaving[i] = counts[i] > 0
@@ -118,7 +118,7 @@ def _revise_glr(bar, arm, counts, sums, active, public, rank, leader, case):
             case.evidence[i], active[i] = 0.0, True
         elif anew or i == arm:
             case.evidence[i] = apart(counts[i], sums[i], counts[leader], sums[leader])
-            active[i] = case.evidence[i] - case.loss[i] - case.loss[leader] < bar
+            active[i] = case.evidence[i] - case.loss[i] - case.loss[leader] < threshold
     return leader
 
 
@@ -153,3 +153,13 @@ def open_arms(rule, counts, active, leader, case):
             n_open += case.opened[arm]
     case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
     return n_active
+
+
+@inner
+def note_eliminations(step, agent, public, outcome):
+    """Note the step and agent of the broadcast that eliminated an arm; an arm that came back has none."""
+    for arm in range(len(public)):
+        if outcome.active[arm]:
+            outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = -1, -1
+        elif public[arm] and outcome.eliminated_step[arm] < 0:
+            outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = step, agent

@@ -1,18 +1,8 @@
-"""The tape: every reward of a run, as a pure function of where it stands.
+"""Rewards for kernels: the tape of `partage.tape`, compiled, and how each kind of arm is drawn from it.
 
-A run has a 128-bit key. Its random words are Philox4x64-10 (Salmon et al. 2011; numpy's `Philox`) under that key,
-and the 256-bit counter says what a word is for:
-
-    counter = (block, entry, arm, stream)        four words of 64 bits a block
-
-`stream` is 0 for the tape that broadcasts read, 1 + m for the private pulls of agent m, and `OTHER` for what is
-drawn once per run (tie order, order of agents, random games), where `arm` holds the purpose. So the k-th reward of
-an arm needs no state: reference and engine, one thread or many machines, read the same tape, and two rules on one
-seed see the same k-th reward of an arm.
-
-Bernoulli rewards come 64 to an entry: bit b of the words at entry k // 64 are the binary digits of a uniform
-number, compared to the mean digit by digit until it is decided, which is exact and takes about 7 words for 64
-rewards. Every other kind draws from the words of its own entry.
+Bernoulli rewards come 64 to an entry: bit b of the words at entry k // 64 are the binary digits of a uniform number.
+They are compared with those of the mean until they differ, which is exact and takes about 7 words for 64 rewards.
+Every other kind draws from the words of its own entry.
 """
 
 import math
@@ -24,30 +14,32 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from partage import arms as kinds
+from partage import tape
 from partage.arms import RewardTable
-from partage.compiled import compiled
+from partage.compiled import compiled, inlined, inner
 
-TAPE = 0
-OTHER = 2**64 - 1
-TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
+# Kernels take a Python integer for a type of its own, so these are numpy's.
+TAPE = np.int64(tape.TAPE)
+TIE_ORDER, AGENT_ORDER = np.int64(tape.TIE_ORDER), np.int64(tape.AGENT_ORDER)
+GAME = tape.GAME
 
 _BERNOULLI, _UNIFORM, _CONSTANT = kinds.BERNOULLI, kinds.UNIFORM, kinds.CONSTANT
 _DISCRETE, _EMPIRICAL, _BETA = kinds.DISCRETE, kinds.EMPIRICAL, kinds.BETA
-_U0, _U1, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
+_U0, _U1 = np.uint64(0), np.uint64(1)
 _ALL = np.uint64(2**64 - 1)
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 
 
 def run_keys(seed: int, first: int, last: int) -> NDArray[np.uint64]:
-    """Keys of runs `first` to `last - 1`: one child of `SeedSequence(seed)` a run, two words each."""
+    """Return the keys of runs `first` to `last - 1`: one child of `SeedSequence(seed)` per run, two words each."""
     children = (np.random.SeedSequence(seed, spawn_key=(run,)) for run in range(first, last))
     return np.array([child.generate_state(2, np.uint64) for child in children], dtype=np.uint64).reshape(-1, 2)
 
 
 def generator(key: NDArray[np.uint64], purpose: int) -> np.random.Generator:
     """Return a numpy generator for what is drawn once per run."""
-    counter = np.array([0, 0, purpose, OTHER], dtype=np.uint64)
+    counter = np.array([0, 0, purpose, tape.OTHER], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
@@ -66,8 +58,8 @@ def _multiply_wide(typing_context, a, b):
 
 
 @njit(inline="always")
-def _philox(k0, k1, block, entry, arm, stream):
-    """Four random words: Philox4x64-10 at this counter."""
+def philox(k0, k1, block, entry, arm, stream):
+    """Return four random words: Philox4x64-10 at this counter."""
     c0, c1, c2, c3 = block, entry, arm, stream
     for _ in range(10):
         high0, low0 = _multiply_wide(_M0, c0)
@@ -80,21 +72,19 @@ def _philox(k0, k1, block, entry, arm, stream):
 
 @compiled
 def words(k0, k1, block, entry, arm, stream):
-    """Four random words, as any caller may ask for them."""
-    return _philox(
-        np.uint64(k0), np.uint64(k1), np.uint64(block), np.uint64(entry), np.uint64(arm), np.uint64(stream)
-    )
+    """Return four random words, for arguments of any integer type."""
+    return philox(np.uint64(k0), np.uint64(k1), np.uint64(block), np.uint64(entry), np.uint64(arm), np.uint64(stream))
 
 
-@compiled
+@inner
 def bernoulli_word(k0, k1, mean, group, arm, stream):
-    """Rewards 64 * group to 64 * group + 63 of a Bernoulli arm, one a bit."""
+    """Return rewards 64 * group to 64 * group + 63 of a Bernoulli arm, one per bit."""
     if mean >= 1.0:
         return _ALL
     group, arm, stream = np.uint64(group), np.uint64(arm), np.uint64(stream)
     paid, undecided, rest, block = _U0, _ALL, mean, _U0
     while rest > 0.0 and undecided != _U0:
-        w0, w1, w2, w3 = _philox(k0, k1, block, group, arm, stream)
+        w0, w1, w2, w3 = philox(k0, k1, block, group, arm, stream)
         for digit_word in (w0, w1, w2, w3):
             rest *= 2.0  # the next binary digit of the mean, exactly
             if rest >= 1.0:
@@ -108,34 +98,34 @@ def bernoulli_word(k0, k1, mean, group, arm, stream):
 
 
 @njit(inline="always")
-def _unit(word):
-    """A uniform number in [0, 1) from a word."""
+def unit(word):
+    """Return a uniform number in [0, 1) from a word."""
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@compiled
-def _normal(w0, w1):
-    """A standard normal number from two words (Box and Muller)."""
-    return math.sqrt(-2.0 * math.log(1.0 - _unit(w0))) * math.cos(2.0 * math.pi * _unit(w1))
+@inner
+def normal(w0, w1):
+    """Return a standard normal number from two words (Box and Muller)."""
+    return math.sqrt(-2.0 * math.log(1.0 - unit(w0))) * math.cos(2.0 * math.pi * unit(w1))
 
 
-@compiled
+@inner
 def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
-    """Logarithm of a Gamma(shape) number (Marsaglia and Tsang 2000) from every second block on."""
+    """Return the logarithm of a Gamma(shape) number (Marsaglia and Tsang 2000), from every second block on."""
     larger = shape if shape >= 1.0 else shape + 1.0
     d = larger - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        w0, w1, w2, w3 = _philox(k0, k1, block, entry, arm, stream)
+        w0, w1, w2, w3 = philox(k0, k1, block, entry, arm, stream)
         block += np.uint64(2)
-        x = _normal(w0, w1)
+        x = normal(w0, w1)
         v = (1.0 + c * x) ** 3
-        if v > 0.0 and math.log(1.0 - _unit(w2)) < 0.5 * x * x + d - d * v + d * math.log(v):
-            boost = math.log(1.0 - _unit(w3)) / shape if shape < 1.0 else 0.0
+        if v > 0.0 and math.log(1.0 - unit(w2)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            boost = math.log(1.0 - unit(w3)) / shape if shape < 1.0 else 0.0
             return math.log(d) + math.log(v) + boost
 
 
-@compiled
+@inner
 def _beta(k0, k1, a, b, entry, arm, stream):
     """Draw a Beta(a, b) number as a ratio of gammas, in logarithms so that small parameters do not vanish."""
     if a < 1e-290 and b < 1e-290:  # as good as Bernoulli(a / (a + b)); both logarithms would be infinite
@@ -145,9 +135,9 @@ def _beta(k0, k1, a, b, entry, arm, stream):
     return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
 
 
-@compiled
+@inner
 def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
-    """A normal number conditioned on [0, 1], by rejection from whichever proposal is often accepted."""
+    """Return a normal number conditioned on [0, 1], by rejection from a proposal that is often accepted."""
     low, high = (0.0 - location) / scale, (1.0 - location) / scale
     inside = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
     mirrored = high <= 0.0
@@ -156,52 +146,62 @@ def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
         return 1.0 if mirrored else 0.0
     block = _U0
     while True:
-        w0, w1, w2, _ = _philox(k0, k1, block, entry, arm, stream)
+        w0, w1, w2, _ = philox(k0, k1, block, entry, arm, stream)
         block += _U1
         if inside >= 0.25:  # plain normal
-            z = _normal(w0, w1)
+            z = normal(w0, w1)
             x = location + scale * z
             accepted = low <= z <= high
         elif low < 0.0 < high:  # narrow and around the middle: uniform
-            x = _unit(w0)
+            x = unit(w0)
             z = (x - location) / scale
-            accepted = _unit(w2) < math.exp(-0.5 * z * z)
+            accepted = unit(w2) < math.exp(-0.5 * z * z)
         else:  # a tail: exponential of rate `near`, cut at `width`
-            y = width * _unit(w0)
+            y = width * unit(w0)
             if near * width > 1e-300:  # otherwise flat
-                y = -math.log1p(_unit(w0) * math.expm1(-near * width)) / near
+                y = -math.log1p(unit(w0) * math.expm1(-near * width)) / near
             x = 1.0 - scale * y if mirrored else scale * y  # from the edge: location + scale * z would cancel
-            accepted = _unit(w2) < math.exp(-0.5 * y * y) and y <= width
+            accepted = unit(w2) < math.exp(-0.5 * y * y) and y <= width
         if accepted:
             return min(1.0, max(0.0, x))
 
 
-@compiled
+@inner
+def _first_above(cumulated, start, end, drawn):
+    """Return the first place in start:end whose cumulated weight is above `drawn`; the last one if there is none."""
+    low, high = start, end - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulated[middle] > drawn:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
 def reward(k0, k1, table, arm, entry, stream):
-    """Entry `entry` of an arm's stream, of any kind."""
+    """Return entry `entry` of an arm's stream, for an arm of any kind."""
     kind, first, second = table.kinds[arm], table.first[arm], table.second[arm]
-    k0, k1 = np.uint64(k0), np.uint64(k1)
-    at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
     if kind == _BERNOULLI:
-        word = bernoulli_word(k0, k1, first, at >> np.uint64(6), of, stream)
-        return np.float64((word >> (at & np.uint64(63))) & _U1)
+        word = bernoulli_word(k0, k1, first, entry >> 6, arm, stream)
+        return np.float64((word >> np.uint64(entry & 63)) & _U1)
     if kind == _CONSTANT:
         return first
+    at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
     if kind == _BETA:
         return _beta(k0, k1, first, second, at, of, stream)
     if kind == _UNIFORM or kind == _DISCRETE or kind == _EMPIRICAL:
-        w0, _, _, _ = _philox(k0, k1, _U0, at, of, stream)
+        w0, _, _, _ = philox(k0, k1, _U0, at, of, stream)
         if kind == _UNIFORM:
-            return first + (second - first) * _unit(w0)
-        start, end = table.starts[arm], table.starts[arm + 1]
-        place = np.searchsorted(table.cumulated[start:end], _unit(w0), side="right")
-        return table.values[start + min(place, end - start - 1)]
+            return first + (second - first) * unit(w0)
+        return table.values[_first_above(table.cumulated, table.starts[arm], table.starts[arm + 1], unit(w0))]
     return _truncated_normal(k0, k1, first, second, at, of, stream)
 
 
-@compiled
+@inlined
 def ones(word):
-    """How many bits of a word are set."""
+    """Return how many bits of a word are set."""
     word -= (word >> _U1) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -212,7 +212,7 @@ def ones(word):
 def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
     """Sum entries `entry` to `entry + pulls - 1` of a Bernoulli arm.
 
-    `word[arm]` keeps the last 64 rewards of the arm, and `group_of[arm]` says which they are (-1: none).
+    `word[arm]` keeps the last 64 rewards of the arm that were read, and `group_of[arm]` says which ones (-1: none).
     """
     end = entry + pulls
     paid = 0
@@ -230,14 +230,26 @@ def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
     return paid
 
 
-@compiled
-def add_rewards(k0, k1, table, arm, entry, pulls, stream, total, word, group_of):
-    """Add entries `entry` to `entry + pulls - 1` to `total`, as adding them one after the other would."""
+@inlined
+def next_reward(k0, k1, table, arm, entry, stream, word, group_of):
+    """Return entry `entry` of an arm's stream, fast for entries that are read one after the other."""
+    if table.kinds[arm] != _BERNOULLI:
+        return reward(k0, k1, table, arm, entry, stream)
+    group = entry >> 6
+    if group != group_of[arm]:
+        group_of[arm] = group
+        word[arm] = bernoulli_word(k0, k1, table.first[arm], group, arm, stream)
+    return np.float64((word[arm] >> np.uint64(entry & 63)) & _U1)
+
+
+@inner
+def add_rewards(k0, k1, table, arm, start, stop, stream, total, word, group_of):
+    """Add entries `start` to `stop - 1` of an arm to `total`, as adding them one after the other would."""
     if table.kinds[arm] == _BERNOULLI:
-        total += bernoulli_sum(k0, k1, table.first[arm], arm, entry, pulls, stream, word, group_of)
+        total += bernoulli_sum(k0, k1, table.first[arm], arm, start, stop - start, stream, word, group_of)
     else:
-        for at in range(entry, entry + pulls):
-            total += reward(k0, k1, table, arm, at, stream)
+        for entry in range(start, stop):
+            total += reward(k0, k1, table, arm, entry, stream)
     return total
 
 
@@ -246,19 +258,25 @@ def permutation(k0, k1, purpose, size):
     """Draw an order of 0 to size - 1 (Fisher and Yates), one per run and purpose."""
     order = np.arange(size)
     for last in range(size - 1, 0, -1):
-        w0, _, _, _ = _philox(np.uint64(k0), np.uint64(k1), _U0, np.uint64(last), np.uint64(purpose), _ALL)
+        w0, _, _, _ = philox(np.uint64(k0), np.uint64(k1), _U0, np.uint64(last), np.uint64(purpose), _ALL)
         chosen, _ = _multiply_wide(w0, np.uint64(last + 1))
         order[last], order[np.int64(chosen)] = order[np.int64(chosen)], order[last]
     return order
 
 
-@compiled
+@inner
 def ranks(tie_order):
     """Return the place of each arm in the tie order."""
     rank = np.empty(len(tie_order), np.int64)
     for place in range(len(tie_order)):
         rank[tie_order[place]] = place
     return rank
+
+
+@compiled
+def _reward_of_tape(k0, k1, table, arm, entry, stream):
+    """Return one reward to plain Python."""
+    return reward(k0, k1, table, arm, entry, stream)
 
 
 class Rewards:
@@ -269,8 +287,8 @@ class Rewards:
 
     def broadcast(self, arm: int, entry: int) -> float:
         """Return the reward of the arm's broadcast number `entry`, counted from 0."""
-        return float(reward(self._k0, self._k1, self._table, arm, entry, TAPE))
+        return float(_reward_of_tape(self._k0, self._k1, self._table, arm, entry, tape.TAPE))
 
     def private(self, agent: int, arm: int, entry: int) -> float:
         """Return the reward of an agent's private pull number `entry` of an arm, counted from 0."""
-        return float(reward(self._k0, self._k1, self._table, arm, entry, 1 + agent))
+        return float(_reward_of_tape(self._k0, self._k1, self._table, arm, entry, 1 + agent))

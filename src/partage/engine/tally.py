@@ -1,4 +1,4 @@
-"""Tallies: what happened in one run, and the arrays that compiled code reads and fills."""
+"""Tallies: what happened in one run, and the arrays that kernels read and fill."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import RewardTable, reward_table
-from partage.compiled import compiled
+from partage.compiled import inner
 from partage.game import Game
 from partage.sharing import Sharing
 
@@ -29,7 +29,7 @@ class Tally:
     active
         Which arms were still active (the paper's A(T)).
     eliminated_step, eliminated_agent
-        Step (1 to T) and agent (from 0) of the broadcast that took the arm out; -1 where none did.
+        Step (1 to T) and agent (from 0) of the broadcast that eliminated the arm; -1 if none did.
     """
 
     explore: Ints
@@ -49,7 +49,7 @@ class Tally:
 
 
 class GameTable(NamedTuple):
-    """A game as arrays. Agent m shares the arms at `starts[m]:starts[m + 1]` of `shared`: its entries."""
+    """A game as arrays. Agent m shares the arms `shared[starts[m]:starts[m + 1]]`: its entries of the sharing."""
 
     agents: int
     arms: int
@@ -64,7 +64,7 @@ class GameTable(NamedTuple):
 
 
 def game_table(game: Game) -> GameTable:
-    """Lay out a game in which nothing is left to draw (`Game.drawn`)."""
+    """Lay out a game in which nothing is left to draw (see `Game.drawn`)."""
     sharing = game.sharing
     assert isinstance(sharing, Sharing)
     return GameTable(
@@ -82,10 +82,10 @@ def game_table(game: Game) -> GameTable:
 
 
 class Outcome(NamedTuple):
-    """Room for what a run's compiled play leaves behind.
+    """What a kernel writes about one run.
 
-    Explore pulls stand by entry of the sharing. Commit pulls stand in rows: row r holds, by agent, the commits on
-    arm `led[r]`, and `rows[0]` rows are in use, because only arms that led were ever committed to.
+    Explore pulls are kept by entry of the sharing. Commit pulls are kept in rows: row r holds the commits of each
+    agent on arm `led[r]`. Only arms that led were ever committed to, so only `rows[0]` rows are in use.
     """
 
     counts: Ints
@@ -100,7 +100,7 @@ class Outcome(NamedTuple):
 
 
 def new_outcome(game: GameTable) -> Outcome:
-    """Make room for one run; a kernel may fill it again and again."""
+    """Make room for one run. Kernels may fill it again and again."""
     arms = game.arms
     return Outcome(
         np.zeros(arms, np.int64),
@@ -111,22 +111,22 @@ def new_outcome(game: GameTable) -> Outcome:
         np.zeros(len(game.shared), np.int64),
         np.zeros(arms, np.int64),
         np.zeros(1, np.int64),
-        np.empty((arms, game.agents + 1), np.int64),  # a row takes memory only once it is used
+        np.empty((arms, game.agents + 1), np.int64),  # a row takes no memory until it is used
     )
 
 
-@compiled
-def clear(game, outcome):
+@inner
+def clear(public, outcome):
     """Make an outcome ready for the next run."""
-    for arm in range(game.arms):
-        outcome.counts[arm], outcome.sums[arm], outcome.active[arm] = 0, 0.0, game.public[arm]
+    for arm in range(len(public)):
+        outcome.counts[arm], outcome.sums[arm], outcome.active[arm] = 0, 0.0, public[arm]
         outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = -1, -1
     for entry in range(len(outcome.explore)):
         outcome.explore[entry] = 0
     outcome.rows[0] = 0
 
 
-@compiled
+@inner
 def all_rows(outcome):
     """Give every arm a row of commits: row i is arm i."""
     rows, width = outcome.commit.shape
@@ -138,7 +138,7 @@ def all_rows(outcome):
 
 
 def tally_of(game: GameTable, outcome: Outcome) -> Tally:
-    """Spread an outcome out by agent and arm."""
+    """Return an outcome by agent and arm."""
     explore = np.zeros((game.agents, game.arms), np.int64)
     owner = np.repeat(np.arange(game.agents), np.diff(game.starts))
     explore[owner, game.shared] = outcome.explore
@@ -153,4 +153,22 @@ def tally_of(game: GameTable, outcome: Outcome) -> Tally:
         outcome.active.copy(),
         outcome.eliminated_step.copy(),
         outcome.eliminated_agent.copy(),
+    )
+
+
+def outcome_of(game: GameTable, tally: Tally) -> Outcome:
+    """Return a tally in the form that kernels write."""
+    owner = np.repeat(np.arange(game.agents), np.diff(game.starts))
+    commit = np.zeros((game.arms, game.agents + 1), np.int64)
+    commit[:, :-1] = tally.commit.T
+    return Outcome(
+        tally.broadcasts,
+        tally.sums,
+        tally.active,
+        tally.eliminated_step,
+        tally.eliminated_agent,
+        tally.explore[owner, game.shared],
+        np.arange(game.arms),
+        np.array([game.arms]),
+        commit,
     )

@@ -1,23 +1,35 @@
 """2-UCB alone, compiled.
 
-The index of an arm that is not pulled stays, so the arms live in a heap by index and a step is O(log N). A Bernoulli
-arm on top is pulled in stretches: only zeros can take it down, so as many pulls are taken together as hold no more
-zeros than it can bear.
+Pulling an arm leaves the index of every other arm as it is, so the arms are kept in a heap by index, and a step takes
+O(log N). A Bernoulli arm on top is pulled in stretches: only zeros lower its index, so as many pulls are taken
+together as hold no more zeros than it can afford.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from partage.arms import BERNOULLI
-from partage.compiled import compiled
+from partage.compiled import compiled, inner
 from partage.engine.rewards import bernoulli_word, ones, ranks, reward
 from partage.engine.tally import all_rows, clear
+
+if TYPE_CHECKING:
+    from partage.engine.run import Run
+    from partage.rules import TwoUCB
+
+KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
 
 _MARGIN = 1e-12  # what a stretch must leave to spare, above rounding
 
 
-@compiled
+def play(run: "Run", rule: "TwoUCB") -> None:
+    """Play one run."""
+    play_two_ucb(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
+
+
+@inner
 def _sink(heap, index, rank):
     """Restore the heap after the index of its top has changed: highest index first, ties by rank."""
     place, arm = 0, heap[0]
@@ -35,12 +47,12 @@ def _sink(heap, index, rank):
     heap[place] = arm
 
 
-@compiled
+@inner
 def _stretch(k0, k1, mean, arm, stream, count, total, second, two_log, most, word, group_of):
-    """Pull a Bernoulli arm while it surely stays above the index `second`, and once more; at most `most` times.
+    """Pull a Bernoulli arm while its index certainly stays above `second`, and once more; at most `most` times.
 
-    Returns the pulls and what they paid. With z zeros among c pulls the mean is never below total / (count + z), and
-    the radius never below that of count + c.
+    Return the pulls and the sum of their rewards. With z zeros among c pulls the mean is never below
+    total / (count + z), and the radius never below that of count + c.
     """
     pulls, paid = 0, 0
     while True:
@@ -55,26 +67,26 @@ def _stretch(k0, k1, mean, arm, stream, count, total, second, two_log, most, wor
             zeros &= (np.uint64(1) << np.uint64(chunk)) - np.uint64(1)
         in_chunk = ones(zeros)
         bar = second + _MARGIN - math.sqrt(two_log / (entry + chunk))
-        bears = 64.0 if bar <= 0.0 else (total + paid) / bar - entry
-        if in_chunk <= bears:
+        affords = 64.0 if bar <= 0.0 else (total + paid) / bar - entry
+        if in_chunk <= affords:
             pulls += chunk
             paid += chunk - in_chunk
             if pulls == most:
                 return pulls, paid
             continue
-        if bears < 0.0:  # nothing is sure but the next pull
+        if affords < 0.0:  # only the next pull is certain
             return pulls + 1, paid + 1 - np.int64(zeros & np.uint64(1))
-        borne = np.int64(bears)
-        for _ in range(borne):
+        afforded = np.int64(affords)
+        for _ in range(afforded):
             zeros &= zeros - np.uint64(1)
-        taken = ones((zeros & (~zeros + np.uint64(1))) - np.uint64(1))  # pulls before the first zero not borne
-        return pulls + taken + 1, paid + taken - borne
+        taken = ones((zeros & (~zeros + np.uint64(1))) - np.uint64(1))  # pulls before the first zero too many
+        return pulls + taken + 1, paid + taken - afforded
 
 
 @compiled
 def play_two_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
-    """Play one run in which every agent runs 2-UCB alone. `curve[c]` is the overall regret up to `checkpoints[c]`."""
-    clear(game, outcome)
+    """Play one run of 2-UCB by every agent. `curve[c]` is the overall regret up to `checkpoints[c]`."""
+    clear(game.public, outcome)
     all_rows(outcome)
     arms, two_log, table = game.arms, game.two_log, game.rewards
     rank = ranks(tie_order)

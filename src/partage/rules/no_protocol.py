@@ -24,7 +24,7 @@ class NoProtocol(BuiltIn):
     name = "no-protocol"
     summary = "2-UCB on everything one sees; every pull of a shared arm is broadcast."
     private = True
-    kernel = "pull_by_pull"
+    kernel = "no_protocol"
 
     def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws | None = None) -> Pull:
         """Pull the arm with the highest index over all the agent has seen; broadcast if it shares that arm."""

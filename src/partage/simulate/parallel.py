@@ -21,21 +21,15 @@ import numpy as np
 
 from partage.arms import Bernoulli
 from partage.checks import count
+from partage.engine import has_kernel
 from partage.errors import InputError, MissingExtra, PartageError
 from partage.game import Game
-from partage.rules import RULES
-from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.simulate.chunk import Task, play_chunk
 from partage.simulate.fold import Folded
 
 PLACES = ("threads", "processes", "dask", "ray")
 PATIENCE = 10  # seconds to wait for a scheduler
-
-
-def is_built_in(rule: Rule) -> bool:
-    """Whether the engine has a kernel for the rule. The reference plays all other rules."""
-    return type(rule) is RULES.get(rule.name)
 
 
 class Chunk(NamedTuple):
@@ -54,7 +48,7 @@ class Chunk(NamedTuple):
         - If broadcasts are not kept balanced, every agent explores.
         """
         game, rule = self.task.game, self.task.rule
-        if not is_built_in(rule):
+        if not has_kernel(rule):
             each = 1000.0 * game.agents * game.horizon
         elif rule.private:
             each = game.agents * game.horizon / 25
@@ -97,7 +91,7 @@ def ranges(runs: int) -> list[tuple[int, int]]:
 
 def compile_rule(task: Task) -> None:
     """Compile the kernels of a task on a tiny game, before the clock and any worker start."""
-    if not is_built_in(task.rule):
+    if not has_kernel(task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
     shares: list[list[int]] = [[]] if hidden else [[0]]

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from partage.engine import has_kernel
 from partage.errors import FileError
 from partage.files import write_atomically
 from partage.rules.rule import Rule
 from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded
-from partage.simulate.parallel import Chunk, Finished, is_built_in
+from partage.simulate.parallel import Chunk, Finished
 
 # Rooms that do not affect the figures.
 ABOVE = (
@@ -101,7 +102,7 @@ def _unpacked(packed: bytes) -> tuple[Folded, float]:
 def task_digest(task: Task) -> str:
     """Return a digest of everything that determines the figures of a task, except the range of runs."""
     spelled = "\n".join([*_spelled(task), np.__version__, version("numba"), sources_digest()])
-    own = b"" if is_built_in(task.rule) else _source_of(task.rule)
+    own = b"" if has_kernel(task.rule) else _source_of(task.rule)
     return hashlib.sha256(spelled.encode() + own).hexdigest()
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from partage.arms import BERNOULLI
 from partage.compiled import compiled
-from partage.engine.balanced_etc import sharers_in_order
 from partage.engine.rewards import AGENT_ORDER, TIE_ORDER, bernoulli_word, permutation, reward
-from partage.engine.two_ucb import play_two_ucb
+from partage.engine.sharers import sharers_in_order
 
 _BERNOULLI, _TIE_ORDER, _AGENT_ORDER = BERNOULLI, TIE_ORDER, AGENT_ORDER
 
@@ -51,16 +50,6 @@ def event_held(table, means, keys, counts, stream, log_horizon, held):
 
 
 @compiled
-def two_ucb_pulls(game, keys, pulls, outcome):
-    """Write into `pulls` how often one agent that plays 2-UCB alone pulls each arm."""
-    none, curve = np.zeros(0, np.int64), np.zeros(0)
-    for run in range(len(keys)):
-        tie_order = permutation(keys[run, 0], keys[run, 1], _TIE_ORDER, game.arms)
-        play_two_ucb(game, keys[run, 0], keys[run, 1], tie_order, none, curve, outcome)
-        pulls[run] = outcome.commit[:, 0]
-
-
-@compiled
 def _least(seen, active):
     """Return the fewest broadcasts of an active arm, and how many active arms have that few."""
     least, arms_at = -1, 0
@@ -84,7 +73,7 @@ def check_exploration(game, balance, keys, eliminated_step, eliminated_agent, co
     """
     agents, arms = game.agents, game.arms
     order = np.arange(agents)
-    firsts, places, _ = sharers_in_order(game, order)
+    firsts, places, _ = sharers_in_order(agents, arms, game.starts, game.shared, order)
     rank = np.empty(arms, np.int64)
     active = np.empty(arms, np.bool_)
     pointer = np.empty(arms, np.int64)
@@ -94,7 +83,7 @@ def check_exploration(game, balance, keys, eliminated_step, eliminated_agent, co
             rank[tie_order[i]] = i
         if game.shuffled:
             order = permutation(keys[run, 0], keys[run, 1], _AGENT_ORDER, agents)
-            firsts, places, _ = sharers_in_order(game, order)
+            firsts, places, _ = sharers_in_order(agents, arms, game.starts, game.shared, order)
         seen = counts[run]
         seen[:] = 0
         active[:] = True

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from partage.arms import RandomBernoulli
 from partage.checks import count
+from partage.engine import game_of_run, has_kernel, play_runs
 from partage.engine.rewards import run_keys
-from partage.engine.tally import GameTable, game_table, new_outcome
+from partage.engine.tally import GameTable, game_table
 from partage.game import Game
+from partage.rules import TwoUCB
 from partage.rules.rule import Rule
-from partage.simulate.chunk import game_of_run, play_chunk
+from partage.simulate.chunk import play_chunk
 from partage.simulate.fold import FIGURES, Folded
-from partage.simulate.parallel import is_built_in
 from partage.simulate.play import BASELINE_UP_TO, checked_game, checked_rule, new_task, play
 from partage.simulate.result import Estimate, Result
 from partage.tape import TAPE
-from partage.theory.event_checks import check_exploration, event_held, two_ucb_pulls
+from partage.theory.event_checks import check_exploration, event_held
 
 CHECKED_BROADCASTS = 3 * 10**8  # exploration is checked in as many runs as this allows, and in at least one
 RUNS_AT_OTHER_HORIZONS = 100
@@ -155,7 +156,7 @@ def measure(
         if only_event:
             return measured
     report(500, 1000)
-    measured = replace(measured, alone=_alone(drawn))
+    measured = replace(measured, alone=_alone(game, drawn))
     report(900, 1000)
     measured = replace(measured, horizons=_horizons(measured, game, rule, seed, jobs))
     report(999, 1000)
@@ -165,7 +166,7 @@ def measure(
 def _balance(rule: Rule) -> float | None:
     """Return the balance of a rule that follows the paper's Algorithm 1; None for any other rule."""
     facts: Any = rule
-    return float(facts.balance) if is_built_in(rule) and facts.kernel == "balanced_etc" else None
+    return float(facts.balance) if has_kernel(rule) and facts.kernel == "balanced_etc" else None
 
 
 # --- the games of all runs ------------------------------------------------------------------------------------
@@ -289,17 +290,16 @@ def _explore_ratio(drawn: _Drawn, balance: float, folded: Folded, runs: int) -> 
 # --- 2-UCB alone, and other horizons ---------------------------------------------------------------------------
 
 
-def _alone(drawn: _Drawn) -> Alone | None:
+def _alone(game: Game, drawn: _Drawn) -> Alone | None:
     """Play 2-UCB alone, unless the runs are too long."""
-    horizon = drawn.games[0].horizon
-    runs = min(len(drawn.keys), BASELINE_UP_TO // horizon)
+    runs = min(len(drawn.keys), BASELINE_UP_TO // game.horizon)
     if runs < min(len(drawn.keys), 2):
         return None
-    tables = [game_table(game.alone()) for game in drawn.games]
-    pulls = np.zeros((runs, len(drawn.games[0].arms)), np.int64)
+    pulls = np.zeros((runs, len(game.arms)), np.int64)
 
-    def pull(game: int, rows: slice) -> None:
-        two_ucb_pulls(tables[game], drawn.keys[rows], pulls[rows], new_outcome(tables[game]))
+    def pull(_: int, rows: slice) -> None:
+        played = play_runs(game.alone(), TwoUCB(), drawn.keys[rows])
+        pulls[rows] = [run.tally().commit[0] for run in played]
 
     drawn.spread(runs, pull)
     return Alone(drawn.gaps[:runs], pulls, drawn.event_held(pulls, 1))

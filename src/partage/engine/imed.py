@@ -1,0 +1,75 @@
+"""IMED alone, compiled."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from partage.compiled import compiled, inner
+from partage.engine.alone import add_to_curve, new_own, pull
+from partage.engine.tally import all_rows, clear
+from partage.rules.imed import imed_index
+
+if TYPE_CHECKING:
+    from partage.engine.run import Run
+    from partage.rules import IMED
+
+KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+
+
+def play(run: "Run", rule: "IMED") -> None:
+    """Play one run."""
+    play_imed(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
+
+
+@compiled
+def play_imed(game, k0, k1, tie_order, checkpoints, curve, outcome):
+    """Play one run of IMED by every agent. `curve[c]` is the overall regret up to `checkpoints[c]`."""
+    clear(game.public, outcome)
+    all_rows(outcome)
+    arms, table, gaps = game.arms, game.rewards, game.gaps
+    curve[:] = 0.0
+    index = np.zeros(arms)
+    for agent in range(game.agents):
+        own = new_own(arms)
+        counts, sums = own.counts, own.sums
+        checkpoint = np.int64(0)
+        best = -math.inf  # the highest mean at which the indices were computed
+        for done in range(game.horizon):
+            if done < arms:
+                arm = tie_order[done]
+            else:
+                best = _update(arm, best, counts, sums, index)
+                arm = _lowest(index, tie_order)
+            pull(k0, k1, table, agent, arm, own)
+            if checkpoint < len(checkpoints):
+                checkpoint = add_to_curve(checkpoint, done + 1, checkpoints, gaps, counts, curve)
+        for i in range(arms):
+            outcome.commit[i, agent] = counts[i]
+
+
+@inner
+def _update(last, before, counts, sums, index):
+    """Update the indices after a pull of the arm `last`; return the highest mean.
+
+    The index of another arm changes only if the highest mean does.
+    """
+    best = -math.inf
+    for arm in range(len(counts)):
+        best = max(best, sums[arm] / counts[arm])
+    if best == before:
+        index[last] = imed_index(counts[last], sums[last], best)
+    else:
+        for arm in range(len(counts)):
+            index[arm] = imed_index(counts[arm], sums[arm], best)
+    return best
+
+
+@inner
+def _lowest(index, tie_order):
+    """Return the arm with the lowest index, the first of equals in the tie order."""
+    chosen = tie_order[0]
+    for arm in tie_order:
+        if index[arm] < index[chosen]:
+            chosen = arm
+    return chosen

@@ -1,0 +1,24 @@
+"""KL-ETC: parameters for the kernel of `partage.engine.broadcast_by_broadcast`."""
+
+from typing import TYPE_CHECKING
+
+from partage.engine import broadcast_by_broadcast
+from partage.engine.decisions import KL_ETC, RuleTable
+from partage.engine.tally import GameTable
+from partage.rules.balanced_glr import elimination_threshold
+
+if TYPE_CHECKING:
+    from partage.engine.run import Run
+    from partage.rules import KLETC
+
+KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
+
+
+def play(run: "Run", rule: "KLETC") -> None:
+    """Play one run."""
+    broadcast_by_broadcast.play(run, rule_table(rule, run.table))
+
+
+def rule_table(rule: "KLETC", table: GameTable) -> RuleTable:
+    """Lay out the rule for kernels."""
+    return RuleTable(KL_ETC, rule.balance, 0.0, elimination_threshold(table.arms, table.horizon))

@@ -1,0 +1,85 @@
+"""KL-UCB alone, compiled.
+
+A bound takes 40 divergences, so as few as possible are computed. Let q lie between the highest bound and the second
+highest. While the arm that is pulled keeps its bound above q, which one divergence tells, and log t stays below the
+evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled again.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from partage.compiled import compiled, inner
+from partage.engine.alone import add_to_curve, new_own, pull
+from partage.engine.tally import all_rows, clear
+from partage.evidence import kl
+from partage.rules.kl_ucb import kl_upper
+
+if TYPE_CHECKING:
+    from partage.engine.run import Run
+    from partage.rules import KLUCB
+
+KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+
+_MARGIN = 1e-6  # relative: what must be left to spare, far above rounding and the 10^-12 to which a bound is known
+
+
+def play(run: "Run", rule: "KLUCB") -> None:
+    """Play one run."""
+    play_kl_ucb(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
+
+
+@compiled
+def play_kl_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
+    """Play one run of KL-UCB by every agent. `curve[c]` is the overall regret up to `checkpoints[c]`."""
+    clear(game.public, outcome)
+    all_rows(outcome)
+    arms, table, gaps = game.arms, game.rewards, game.gaps
+    curve[:] = 0.0
+    for agent in range(game.agents):
+        own = new_own(arms)
+        counts, sums = own.counts, own.sums
+        arm, checkpoint = tie_order[0], np.int64(0)
+        between, until = 0.0, 0.0  # q, and the least evidence of another arm for being below it
+        for done in range(game.horizon):
+            if done < arms:
+                arm = tie_order[done]
+            else:
+                level = math.log(done)
+                stays = level * (1.0 + _MARGIN) < until
+                if stays:
+                    mean = sums[arm] / counts[arm]
+                    stays = mean > between or counts[arm] * kl(mean, between) < level * (1.0 - _MARGIN)
+                if not stays:
+                    arm, between = _highest_bound(level, counts, sums, tie_order)
+                    until = _least_evidence(arm, between, counts, sums)
+            pull(k0, k1, table, agent, arm, own)
+            if checkpoint < len(checkpoints):
+                checkpoint = add_to_curve(checkpoint, done + 1, checkpoints, gaps, counts, curve)
+        for i in range(arms):
+            outcome.commit[i, agent] = counts[i]
+
+
+@inner
+def _highest_bound(level, counts, sums, tie_order):
+    """Return the arm with the highest bound, the first of equals, and the middle between that and the next bound."""
+    best, highest, second = tie_order[0], -1.0, 0.0
+    for arm in tie_order:
+        bound = kl_upper(sums[arm] / counts[arm], level / counts[arm])
+        if bound > highest:
+            best, highest, second = arm, bound, max(0.0, highest)
+        else:
+            second = max(second, bound)
+    return best, 0.5 * (highest + second)
+
+
+@inner
+def _least_evidence(best, between, counts, sums):
+    """Return the least n kl(mean, q) of any other arm; 0 if the mean of one is not below q."""
+    least = math.inf
+    for arm in range(len(counts)):
+        if arm != best:
+            mean = sums[arm] / counts[arm]
+            least = min(least, counts[arm] * kl(mean, between) if mean < between else 0.0)
+    return least
