@@ -16,7 +16,7 @@ from partage.environment import for_child
 @pytest.mark.skipif(os.name == "nt", reason="looks at processes as Unix has them")
 def test_the_demo_plays_settles_and_verifies(tmp_path):
     folder = tmp_path / "demo"
-    ended = partage("demo", "--fast", f"--folder={folder}")
+    ended = partage("demo", "--fast", "--minutes=1", f"--folder={folder}")
     assert ended.code == 0, ended
     assert ended.err == ""
     shown = ended.out
@@ -34,9 +34,7 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
             "Settlement equal-share-expected",
             "operator.ndjson is right: the whole ledger",
             "morel.ndjson is right: an agent's copy",
-            "Boulangerie Morel",
         )
-        if words != "Boulangerie Morel"
     ]
     assert places == sorted(places)
     assert "Le Fournil d'Inès now shares Minoterie Aubry" in shown

@@ -49,6 +49,7 @@ SHOWN = "Boulangerie Morel"  # whose token is printed, and whose copy of the led
 CHANGES, INSTEAD, CHANGES_AT = "Le Fournil d'Inès", ("Moulin Saint-Clair", "Minoterie Aubry"), 300
 LEAVES, LEAVES_AT = "Le Pétrin", 0.6  # of its horizon
 TIME_LAPSE = 20.0  # seconds for the rest of the horizon, once exploration is over
+COMMIT_PAUSE = 0.01  # seconds; at full speed a baker would use up its horizon before exploration is over
 LOOK = 0.4  # seconds between two looks at the board
 
 
@@ -168,8 +169,9 @@ class Bakers:
     async def _deliver(self, dice: random.Random, made: int, explore: bool) -> None:
         """Wait for the delivery: at a pace to watch while anything is explored, then in fast motion."""
         if self.pace is None:
-            return
-        if not self.explored:
+            if not self.explored and not explore:
+                await asyncio.sleep(COMMIT_PAUSE)
+        elif not self.explored:
             await asyncio.sleep(dice.uniform(0.5, 1.5) / self.pace)
         elif made % 20 == 0 or explore:
             await asyncio.sleep(20 * TIME_LAPSE / HORIZON)
