@@ -8,17 +8,24 @@ import hashlib
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.server import Server
+from tests.support.server import PATIENCE, Server
 from typer.testing import CliRunner
 
 from partage.cli import app
 
 RELEASE = Path(__file__).parent / "release-0.1"
 TOKENS = json.loads((RELEASE / "tokens.json").read_text())
+ANSWERS = json.loads((RELEASE / "answers.json").read_text())
+# The lines of each ledger when the fixture was made, by the collaboration's name. What this release adds comes after.
+LEDGERS = {
+    answers["collaboration"]["name"]: len((RELEASE / f"{stem}.ndjson").read_bytes().splitlines())
+    for stem, answers in ANSWERS.items()
+}
 
 
 def openapi_document() -> Any:
@@ -53,11 +60,24 @@ def database_of_release() -> dict[str, Any]:
         ):
             for one in client.get("/v1/collaborations").json():
                 path = f"/v1/collaborations/{one['id']}"
+                board = _without_claims(client, path)
+                lines = LEDGERS[one["name"]]
+                ledger = b"".join(client.get(f"{path}/ledger").content.splitlines(keepends=True)[:lines])
                 found[one["name"]] = {
                     "collaboration": client.get(path).json(),
-                    "board": client.get(f"{path}/board").json(),
+                    "board": board,
                     "agents": client.get(f"{path}/agents").json(),
                     "settlement": client.get(f"{path}/settlement").json(),
-                    "ledger": hashlib.sha256(client.get(f"{path}/ledger").content).hexdigest(),
+                    "ledger": hashlib.sha256(ledger).hexdigest(),
                 }
     return found
+
+
+def _without_claims(client: httpx.Client, path: str) -> Any:
+    """Return the board once the claims that were open when the fixture was made have lapsed, which takes a moment."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        board = client.get(f"{path}/board").json()
+        if not any(arm["claims"] for arm in board["arms"]) or time.monotonic() > until:
+            return board
+        time.sleep(0.1)
