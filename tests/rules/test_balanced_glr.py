@@ -109,7 +109,7 @@ def test_contenders_are_those_not_told_from_the_leader(made):
             assert active == (against < bar)
 
 
-def test_at_its_edge_the_threshold_rules_out():
+def test_at_its_edge_the_threshold_eliminates():
     """The evidence exactly at the bar: out; the smallest step below it: in. KL-ETC the same."""
     made = board([50, 40], [0.9, 0.4])
     sums = made.record.sums
@@ -137,7 +137,7 @@ def test_the_bar_counts_all_arms_public_or_not(arms, horizon):
 
 
 def test_a_contender_comes_back():
-    """Arm 1 is ruled out by a lucky arm 0; as arm 0's mean falls, it is not told from it any more."""
+    """Arm 1 is eliminated by a lucky arm 0; as arm 0's mean falls, it is not told from it any more."""
     made = board([20, 20], [1.0, 0.4])
     after = revised(made)
     assert after.actives() == [0]
@@ -153,8 +153,8 @@ def test_in_kl_etc_it_does_not():
     assert revised(after, KLETC()).actives() == [0]
 
 
-def test_ruled_out_by_a_new_leader():
-    """The leader of old is ruled out itself once another arm is far ahead."""
+def test_eliminated_by_a_new_leader():
+    """The leader of old is eliminated itself once another arm is far ahead."""
     made = board([40, 40, 40], [0.2, 0.9, 0.1])
     assert contenders(made) == [1]
     assert BalancedGLR().decide(revised(made), {0, 1, 2}) == Pull(1, share=False)
@@ -510,7 +510,7 @@ PARTS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, allow_subnormal=F
 @settings(max_examples=600)
 @given(n=st.integers(1, 300), m=st.integers(1, 300), p=PARTS, q=PARTS, whole=st.booleans())
 def test_the_inequality_behind_the_threshold(n, m, p, q, whole):
-    """Why an arm is ruled out at W = Z - loss - loss' >= log(((N - 1) T + 1) / 2).
+    """Why an arm is eliminated at W = Z - loss - loss' >= log(((N - 1) T + 1) / 2).
 
     Let * be a best arm and j another; mu_* >= mu_j. Mix the likelihood over Beta(1/2, 1/2) for either arm, restricted
     to theta_j > theta_*, which has mass 1/2, and divide by 1/2 and by the likelihood of the true means: e_j, a
@@ -537,7 +537,7 @@ def test_the_inequality_behind_the_threshold(n, m, p, q, whole):
 
 @pytest.mark.parametrize(("horizon", "agents"), [(10, 1), (10, 3), (50, 3)])
 @pytest.mark.parametrize("name", ["0.5, 0.5", "0.5, 0.45", "beta(0.1, 0.1) thrice"])
-def test_the_best_arm_is_rarely_ever_ruled_out(name, horizon, agents):
+def test_the_best_arm_is_rarely_ever_eliminated(name, horizon, agents):
     """At most 1/T, on hard games; and now and then it is, where T is short (bench/wrong_exclusions.py has more)."""
     runs = 20_000 if horizon == 10 else 6_000
     wrong = wrong_exclusions(GAMES[name], horizon, agents, runs)
@@ -547,7 +547,7 @@ def test_the_best_arm_is_rarely_ever_ruled_out(name, horizon, agents):
 
 
 def test_the_measure_of_wrong_exclusions_would_notice():
-    """With the bar at nothing the best arm is ruled out far too often, and is seen to be."""
+    """With the bar at nothing the best arm is eliminated far too often, and is seen to be."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("partage.engine.balanced_glr.elimination_threshold", lambda *_: 0.0)
         wrong = wrong_exclusions(GAMES["0.5, 0.5"], 50, 3, 2000)
@@ -555,7 +555,7 @@ def test_the_measure_of_wrong_exclusions_would_notice():
 
 
 def test_the_watch_sees_what_the_engine_plays():
-    """Runs that end without the best arm are among those in which it was ever ruled out."""
+    """Runs that end without the best arm are among those in which it was ever eliminated."""
     game = Game(bernoulli([0.5, 0.5]), Sharing.round_robin(3, 2), horizon=10)
     gone = sum(not play_run(game, BalancedGLR(), seed=0, run=run).active[0] for run in range(2000))
     assert 0 < gone <= wrong_exclusions(GAMES["0.5, 0.5"], 10, 3, 2000)

@@ -112,7 +112,7 @@ def test_arms_that_nobody_shares_neither_leave_nor_count():
 
 
 @given(boards(hidden=True), st.sampled_from([TwoUCB(), NoProtocol()]))
-def test_2_ucb_and_no_protocol_rule_nothing_out(made, rule):
+def test_2_ucb_and_no_protocol_eliminate_nothing(made, rule):
     assert revised(made, rule) == made.actives()
 
 
@@ -120,8 +120,8 @@ def test_2_ucb_and_no_protocol_rule_nothing_out(made, rule):
 
 
 @given(boards(), balances(), st.data())
-def test_an_agent_explores_her_least_broadcast_arm_if_she_shares_an_open_one(made, balance, data):
-    """The two forms of spec 2: by her least-broadcast active arm, and by the open arms."""
+def test_an_agent_explores_its_least_broadcast_arm_if_it_shares_an_open_one(made, balance, data):
+    """Both forms of the condition: by its least-broadcast active arm, and by the open arms."""
     shares = data.draw(st.sets(st.integers(0, made.arms - 1)))
     active = made.actives()
     least = min(made.counts[arm] for arm in active)
@@ -173,7 +173,7 @@ def test_only_active_arms_count_for_the_balance():
     assert not explores(board([1, 5, 5], [0.1, 0.5, 0.6]), {2})
 
 
-def test_she_pulls_her_least_broadcast_arm_ties_by_the_tie_order():
+def test_an_agent_pulls_its_least_broadcast_arm_ties_by_the_tie_order():
     made = board([5, 4, 4, 3], [0.9, 0.1, 0.1, 0.1], tie_order=[0, 2, 1, 3])
     assert BalancedETC(2).decide(made, {0, 1, 2}) == Pull(2, share=True)
 
@@ -183,7 +183,7 @@ def test_two_active_arms_are_enough_to_explore():
     assert explores(board([5, 5, 5], [0.1, 0.5, 0.6], gone=[0]), {1})
 
 
-def test_with_one_arm_left_she_commits_to_it():
+def test_with_one_arm_left_an_agent_commits_to_it():
     made = board([9, 5, 5], [0.9, 0.5, 0.6], gone=[0, 2])
     assert BalancedETC(math.inf).decide(made, {0, 1, 2}) == Pull(1, share=False)
 
@@ -221,7 +221,7 @@ def by_brute_force(made, among, counts, sums):
 
 
 @given(boards(hidden=True), st.data())
-def test_2_ucb_pulls_the_highest_index_of_her_own_pulls_and_shares_nothing(made, data):
+def test_2_ucb_pulls_the_highest_index_of_its_own_pulls_and_shares_nothing(made, data):
     own = data.draw(records(made.arms))
     expected = by_brute_force(made, range(made.arms), own.counts, own.sums)
     for shares in (set(), set(range(made.arms))):
@@ -229,7 +229,7 @@ def test_2_ucb_pulls_the_highest_index_of_her_own_pulls_and_shares_nothing(made,
 
 
 @given(boards(hidden=True), st.data())
-def test_without_a_protocol_she_follows_all_she_has_seen_and_broadcasts_what_she_shares(made, data):
+def test_without_a_protocol_an_agent_follows_all_it_has_seen_and_broadcasts_what_it_shares(made, data):
     own = data.draw(records(made.arms))
     shares = data.draw(st.sets(st.integers(0, made.arms - 1)))
     counts = [mine + public for mine, public in zip(own.counts, made.counts, strict=True)]
@@ -247,14 +247,14 @@ def test_2_ucb_by_hand():
 
 
 @given(boards(), st.data())
-def test_what_she_has_seen_leaves_the_board_and_her_record_alone(made, data):
+def test_what_an_agent_has_seen_leaves_the_board_and_its_record_alone(made, data):
     own = data.draw(records(made.arms))
     before = deepcopy((made.record, own))
     seen_by(made, own).add(0, 1.0)
     assert (made.record, own) == before
 
 
-# --- arms that nobody shares: spec 5 --------------------------------------------------------------------------
+# --- arms that nobody shares ----------------------------------------------------------------------------------
 
 
 @given(boards(hidden=True), st.data())
@@ -272,13 +272,13 @@ def test_a_commit_plays_2_ucb_over_the_leader_and_the_arms_nobody_shares(made, d
 
 
 @given(boards(), st.data())
-def test_where_every_arm_is_shared_a_commit_is_on_the_leader_whatever_she_saw_herself(made, data):
+def test_where_every_arm_is_shared_a_commit_is_on_the_leader_whatever_the_agent_saw_itself(made, data):
     own = data.draw(records(made.arms))
     assert commit(made, own) == commit(made) == Pull(made.leader(), share=False)
 
 
 @given(boards(hidden=True), balances(), st.data())
-def test_whether_she_explores_does_not_depend_on_arms_nobody_shares(made, balance, data):
+def test_whether_an_agent_explores_does_not_depend_on_arms_nobody_shares(made, balance, data):
     """The public protocol runs on the other arms as if there were no more."""
     public = [arm for arm in range(made.arms) if made.public[arm]]
     assume(public)
@@ -304,11 +304,11 @@ def test_if_nobody_shares_anything_it_is_2_ucb_alone(made, data):
     assert BalancedETC().decide(nobody, set(), own) == TwoUCB().decide(nobody, set(), own)
 
 
-def test_a_leader_is_weighed_by_the_public_record_and_her_own_pulls_of_it():
+def test_a_leader_is_weighed_by_the_public_record_and_its_own_pulls_of_it():
     """Arm 1 is hidden, arm 0 leads. T = 100: a hidden arm of 25 pulls and mean 0.5 has the index 1.107."""
     made = board([4, 0, 4], [0.5, 0, 0.4], hidden=[1])
     assert commit(made, Record([0, 25, 0], [0, 12.5, 0])).arm == 0  # 4 broadcasts: 2.02
-    assert commit(made, Record([96, 25, 0], [48.0, 12.5, 0])).arm == 1  # with 96 of her own: 0.80
+    assert commit(made, Record([96, 25, 0], [48.0, 12.5, 0])).arm == 1  # with 96 of its own: 0.80
     assert commit(made, Record([0, 25, 999], [0, 12.5, 999.0])).arm == 0  # arm 2 does not lead: no matter
     assert commit(made, Record([0, 0, 0], [0, 0, 0])).arm == 1  # never pulled: first
 

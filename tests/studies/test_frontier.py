@@ -122,7 +122,7 @@ def test_a_line_off_the_axis_is_refused():
         replace(frontier.STUDY, lines=[line])
 
 
-def test_everyone_pays_her_ceiling(played):
+def test_everyone_pays_a_ceiling(played):
     """With the fee of the study the charge is the ceiling, and without one the profit is the shortfall."""
     game = _cut(frontier_viability.STUDY.lines[1].game(3))
     free, most = (
