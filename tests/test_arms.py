@@ -19,6 +19,7 @@ from partage.arms import (
     bernoulli,
     reward_table,
 )
+from partage.compiled import compiled
 from partage.engine import rewards as tape
 
 KEY = tape.run_keys(2025, 0, 1)[0]
@@ -30,9 +31,14 @@ def draws(arm, n=4000):
     return np.array([rewards.broadcast(0, entry) for entry in range(n)])
 
 
+@compiled
+def _add_rewards(k0, k1, table, n, word, group_of):
+    return tape.add_rewards(k0, k1, table, 0, 0, n, tape.TAPE, 0.0, word, group_of)
+
+
 def paid(arm, n):
     word, group_of = np.zeros(1, np.uint64), np.full(1, -1)
-    return tape.add_rewards(*KEY, reward_table([arm]), 0, 0, n, tape.TAPE, 0.0, word, group_of)
+    return _add_rewards(*KEY, reward_table([arm]), n, word, group_of)
 
 
 # --- means ----------------------------------------------------------------------------------------------------

@@ -61,40 +61,52 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         config.CACHE_DIR = before
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an inner function of kernels, which plain Python cannot call.
+class Inner:
+    """An inner function of kernels. Plain Python cannot call it."""
+
+    def __init__(self, function: Callable[..., Any], inlined: bool) -> None:
+        from numba import njit
+
+        _teach_numba()
+        options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "forceinline": inlined}
+        self.dispatcher = njit(**options)(function)
+        self.name = function.__qualname__
+
+    def __call__(self, *_: object) -> Any:
+        """Refuse: the function has no entry for plain Python, and calling it anyway would crash."""
+        raise TypeError(f"{self.name} is an inner function of kernels; plain Python cannot call it.")
+
+
+def inner(function: Callable[..., Any]) -> Inner:
+    """Make an inner function of kernels.
 
     A kernel has an entry for plain Python and a file on disk. Both take time to compile, and an inner function needs
     neither.
     """
-    return _inner(function, inlined=False)
+    return Inner(function, inlined=False)
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: Callable[..., Any]) -> Inner:
     """Make an inner function that is copied into its callers: a small one, in the innermost loop.
 
     A call passes every array as seven numbers, which takes longer than a small function does.
     """
-    return _inner(function, inlined=True)
-
-
-def _inner(function: Callable[..., Any], inlined: bool) -> Callable[..., Any]:
-    from numba import njit
-
-    _teach_numba()
-    options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "forceinline": inlined}
-    return njit(**options)(function)  # type: ignore[no-any-return]
+    return Inner(function, inlined=True)
 
 
 @cache
 def _teach_numba() -> None:
-    """Tell numba that a shared function inside a kernel stands for its compiled twin."""
+    """Tell numba what a shared function and an inner function stand for inside a kernel."""
     from numba import types
     from numba.extending import typeof_impl
 
     @typeof_impl.register(Shared)  # type: ignore[untyped-decorator]
     def _twin(value: Shared[Any], _context: object) -> Any:
         return types.Dispatcher(value.compiled)
+
+    @typeof_impl.register(Inner)  # type: ignore[untyped-decorator]
+    def _inner(value: Inner, _context: object) -> Any:
+        return types.Dispatcher(value.dispatcher)
 
 
 @cache

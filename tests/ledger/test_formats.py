@@ -46,7 +46,7 @@ def test_new_collaborations_have_the_newest_format() -> None:
     config = {name: getattr(created(), name) for name in created().__struct_fields__}
     for given in ("seq", "time", "format", "tie_seed"):
         del config[given]
-    assert moves.create(START, **config).format == FORMAT == 2
+    assert moves.create(START, "0" * 32, **config).format == FORMAT == 2
 
 
 @pytest.mark.parametrize("format", [FORMAT, UNSET])

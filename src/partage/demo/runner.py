@@ -61,7 +61,7 @@ def run_demo(
         operator = opened.enter_context(Operator(controller.url, controller.token))
         # One invite is for whoever watches.
         made = operator.create(NAME, list(SUPPLIERS), HORIZON, rule=rule, value=VALUE, invites=len(BAKERS) + 1)
-        logging.getLogger("partage.client").setLevel(logging.ERROR)  # warnings would tear the live table apart
+        opened.enter_context(_without_warnings(logging.getLogger("partage.client")))
         bakers = Bakers(operator, made.id, place, pace, seconds)
         head, agent = asyncio.run(bakers.play(console, made.invites, controller.token))
         whole = place / "operator.ndjson"
@@ -72,6 +72,17 @@ def run_demo(
             said = f"The controller keeps running at {controller.url} until Ctrl-C; its files are in {place}."
             console.print(f"\n{said}", soft_wrap=True)
             _stay(controller.process)
+
+
+@contextmanager
+def _without_warnings(logger: logging.Logger) -> Iterator[None]:
+    """Silence warnings until the end of the block: they would tear the live table apart."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _place(opened: ExitStack, folder: Path | None) -> Path:
