@@ -313,8 +313,13 @@ class RewardTable(NamedTuple):
     cumulated: NDArray[np.float64]
 
 
+class BernoulliTable(RewardTable):
+    """A table of Bernoulli arms only. A kernel that plays it compiles nothing for other kinds."""
+
+
 def reward_table(arms: Sequence[Arm]) -> RewardTable:
     """Return the arms as arrays."""
+    kind = BernoulliTable if all(arm.kind == BERNOULLI for arm in arms) else RewardTable
     values: list[float] = []
     cumulated: list[float] = []
     starts = [0]
@@ -327,7 +332,7 @@ def reward_table(arms: Sequence[Arm]) -> RewardTable:
             values += np.array(arm.values)[possible].tolist()
             cumulated += running.tolist()
         starts.append(len(values))
-    return RewardTable(
+    return kind(
         np.array([arm.kind for arm in arms], dtype=np.int64),
         np.array([arm.parameters[0] for arm in arms], dtype=np.float64),
         np.array([arm.parameters[1] for arm in arms], dtype=np.float64),

@@ -10,12 +10,12 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from partage import arms as kinds
 from partage import tape
-from partage.arms import RewardTable
+from partage.arms import BernoulliTable, RewardTable
 from partage.compiled import compiled, inlined, inner
 
 # Kernels take a Python integer for a type of its own, so these are numpy's.
@@ -182,10 +182,27 @@ def _first_above(cumulated, start, end, drawn):
 @inner
 def reward(k0, k1, table, arm, entry, stream):
     """Return entry `entry` of an arm's stream, for an arm of any kind."""
+    if table.kinds[arm] != _BERNOULLI:
+        return _other_reward(k0, k1, table, arm, entry, stream)
+    word = bernoulli_word(k0, k1, table.first[arm], entry >> 6, arm, stream)
+    return np.float64((word >> np.uint64(entry & 63)) & _U1)
+
+
+def _other_reward(k0, k1, table, arm, entry, stream):
+    """Return a reward of an arm that is not Bernoulli. A table of Bernoulli arms compiles nothing for it."""
+
+
+@overload(_other_reward, jit_options={"nogil": True})
+def _choose_other_reward(k0, k1, table, arm, entry, stream):
+    if table.instance_class is BernoulliTable:
+        return lambda k0, k1, table, arm, entry, stream: 0.0
+    return lambda k0, k1, table, arm, entry, stream: _drawn_reward(k0, k1, table, arm, entry, stream)
+
+
+@inner
+def _drawn_reward(k0, k1, table, arm, entry, stream):
+    """Draw a reward of an arm of any kind but Bernoulli."""
     kind, first, second = table.kinds[arm], table.first[arm], table.second[arm]
-    if kind == _BERNOULLI:
-        word = bernoulli_word(k0, k1, first, entry >> 6, arm, stream)
-        return np.float64((word >> np.uint64(entry & 63)) & _U1)
     if kind == _CONSTANT:
         return first
     at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
@@ -234,7 +251,7 @@ def bernoulli_sum(k0, k1, mean, arm, entry, pulls, stream, word, group_of):
 def next_reward(k0, k1, table, arm, entry, stream, word, group_of):
     """Return entry `entry` of an arm's stream, fast for entries that are read one after the other."""
     if table.kinds[arm] != _BERNOULLI:
-        return reward(k0, k1, table, arm, entry, stream)
+        return _other_reward(k0, k1, table, arm, entry, stream)
     group = entry >> 6
     if group != group_of[arm]:
         group_of[arm] = group
@@ -249,7 +266,7 @@ def add_rewards(k0, k1, table, arm, start, stop, stream, total, word, group_of):
         total += bernoulli_sum(k0, k1, table.first[arm], arm, start, stop - start, stream, word, group_of)
     else:
         for entry in range(start, stop):
-            total += reward(k0, k1, table, arm, entry, stream)
+            total += _other_reward(k0, k1, table, arm, entry, stream)
     return total
 
 
