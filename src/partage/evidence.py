@@ -14,6 +14,7 @@ from partage.compiled import shared
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _SHIFTED = 15.0  # from here on, Stirling's series is exact to the last digit
+_SERIES = 20  # from here on, two terms of the series for the difference do
 
 
 @shared
@@ -41,16 +42,34 @@ def log_gamma(x: float) -> float:
 
 
 @shared
-def _half(x: float) -> float:
-    """Return log Gamma(x + 1/2) - (x log x - x + log(2 pi) / 2): from -log(2) / 2 at 0 up to 0."""
-    if x >= 20.0:
-        return -1.0 / (24.0 * x) + 7.0 / (2880.0 * (x * x * x))  # where the difference itself would cancel
+def _half_below(x: float) -> float:
+    """Return `_half` for x < 20."""
     power = x * math.log(x) if x > 0.0 else 0.0
     return log_gamma(x + 0.5) - (power - x + _HALF_LOG_TWO_PI)
 
 
 @shared
-def mixture_loss(count: float, total: float) -> float:
+def _whole_below(n: float) -> float:
+    """Return `_whole` for n < 20."""
+    return log_gamma(n + 1.0) - (n * math.log(n) - n + 0.5 * math.log(2.0 * math.pi * n))
+
+
+# Most rewards are 0 or 1, so sums are whole: a table saves the logarithms.
+_HALVES = tuple(_half_below(float(k)) for k in range(_SERIES))
+_WHOLES = (0.0, *(_whole_below(float(n)) for n in range(1, _SERIES)))
+
+
+@shared
+def _half(x: float) -> float:
+    """Return log Gamma(x + 1/2) - (x log x - x + log(2 pi) / 2): from -log(2) / 2 at 0 up to 0."""
+    if x >= _SERIES:
+        return -1.0 / (24.0 * x) + 7.0 / (2880.0 * (x * x * x))  # where the difference itself would cancel
+    k = int(x)
+    return _HALVES[k] if k == x else _half_below(x)
+
+
+@shared
+def mixture_loss(count: int, total: float) -> float:
     """Return log(highest likelihood / Beta(1/2, 1/2) mixture) of a record, at most 0.5 log n + log 2.
 
     Bernoulli likelihoods mu^S (1 - mu)^(n - S); the sum S of rewards need not be whole.
@@ -58,10 +77,7 @@ def mixture_loss(count: float, total: float) -> float:
     if count == 0:
         return 0.0
     n = float(count)
-    if n >= 20.0:
-        whole = 1.0 / (12.0 * n) - 1.0 / (360.0 * (n * n * n))
-    else:
-        whole = log_gamma(n + 1.0) - (n * math.log(n) - n + 0.5 * math.log(2.0 * math.pi * n))
+    whole = _WHOLES[count] if count < _SERIES else 1.0 / (12.0 * n) - 1.0 / (360.0 * (n * n * n))
     return 0.5 * math.log(0.5 * math.pi * n) - _half(total) - _half(n - total) + whole
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, inlined
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import RuleTable, new_case, note_eliminations, open_arms, revise
 from partage.engine.rewards import TAPE, next_reward, ranks
@@ -31,32 +31,36 @@ def play(run: "Run", rule: RuleTable) -> None:
 def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome):
     """Play one run of a rule on a game in which every arm is shared; arguments as in `play_balanced_etc`."""
     clear(game.public, outcome)
-    agents, arms, table, gaps = game.agents, game.arms, game.rewards, game.gaps
+    agents, arms, table, gaps, public = game.agents, game.arms, game.rewards, game.gaps, game.public
     counts, sums, active = outcome.counts, outcome.sums, outcome.active
+    explore, eliminated_step, eliminated_agent = outcome.explore, outcome.eliminated_step, outcome.eliminated_agent
+    firsts, places, entries = sharers.firsts, sharers.places, sharers.entries
     end = agents * game.horizon
     rank = ranks(tie_order)
     word, group_of = np.zeros(arms, np.uint64), np.full(arms, _NONE)
     case = new_case(arms)
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
+    current, commit, opened = commits.current, outcome.commit, case.opened
     now, place, checkpoint = np.int64(0), _NONE, np.int64(0)
 
     while open_arms(rule, counts, active, leader, case) > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
-        pull, arm, sharer = _next_explorer(now, place + 1, agents, case.opened, counts, rank, sharers)
-        checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
+        pull, arm, sharer = _next_explorer(now, place + 1, agents, opened, counts, rank, firsts, places)
+        if checkpoint < len(checkpoints):
+            checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
         if pull >= end:
             break
 
         # 2. It explores, and the board is revised.
-        place, now = np.int64(sharers.places[sharer]), pull + 1
-        outcome.explore[sharers.entries[sharer]] += 1
-        explored_at(place, np.int64(1), commits.current, outcome.commit)
+        place, now = np.int64(places[sharer]), pull + 1
+        explore[entries[sharer]] += 1
+        explored_at(place, np.int64(1), current, commit)
         sums[arm] += next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
         counts[arm] += 1
         before = leader
-        leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
-        note_eliminations(pull // agents + 1, order[place], game.public, outcome)
+        leader = revise(rule, game.two_log, arm, counts, sums, active, public, rank, leader, case)
+        note_eliminations(pull // agents + 1, order[place], public, active, eliminated_step, eliminated_agent)
         if leader != before:
             change_leader(leader, now, agents, commits, outcome)
 
@@ -64,13 +68,12 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
     finish_commits(end, order, commits, outcome)
 
 
-@inner
-def _next_explorer(now, now_place, agents, opened, counts, rank, sharers):
+@inlined
+def _next_explorer(now, now_place, agents, opened, counts, rank, firsts, places):
     """Return the next explore pull, its arm and its sharer.
 
     The first sharer of an open arm explores; if it shares several, the least-broadcast.
     """
-    firsts, places = sharers.firsts, sharers.places
     pull, arm, sharer = _FAR, _NONE, _NONE
     for i in range(len(opened)):
         if not opened[i]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, inlined, inner
 from partage.evidence import apart, free_evidence, mixture_loss
 
 ETC, KL_ETC, GLR = range(3)
@@ -155,11 +155,11 @@ def open_arms(rule, counts, active, leader, case):
     return n_active
 
 
-@inner
-def note_eliminations(step, agent, public, outcome):
+@inlined
+def note_eliminations(step, agent, public, active, eliminated_step, eliminated_agent):
     """Note the step and agent of the broadcast that eliminated an arm; an arm that came back has none."""
     for arm in range(len(public)):
-        if outcome.active[arm]:
-            outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = -1, -1
-        elif public[arm] and outcome.eliminated_step[arm] < 0:
-            outcome.eliminated_step[arm], outcome.eliminated_agent[arm] = step, agent
+        if active[arm]:
+            eliminated_step[arm], eliminated_agent[arm] = -1, -1
+        elif public[arm] and eliminated_step[arm] < 0:
+            eliminated_step[arm], eliminated_agent[arm] = step, agent

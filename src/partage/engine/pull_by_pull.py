@@ -76,7 +76,9 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
                 counts[arm] += 1
                 leader = revise(rule, two_log, arm, counts, sums, active, game.public, rank, leader, case)
                 n_active = open_arms(rule, counts, active, leader, case)
-                note_eliminations(step + 1, agent, game.public, outcome)
+                note_eliminations(
+                    step + 1, agent, game.public, active, outcome.eliminated_step, outcome.eliminated_agent
+                )
                 continue
 
             arm = best[agent]
