@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
-from tests.support.server import PATIENCE, Server
+from tests.support.patience import PATIENCE
+from tests.support.server import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page

@@ -9,6 +9,7 @@ import sys
 import httpx
 import pytest
 from tests.support.command_line import partage, sentence
+from tests.support.patience import PATIENCE
 
 from partage.environment import for_child
 
@@ -40,7 +41,7 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
     assert "Le Fournil d'Inès now shares Minoterie Aubry" in shown
     assert "Le Pétrin leaves" in shown
     with pytest.raises(httpx.TransportError):  # the controller ended with the demo
-        httpx.get(re.search(r"http://[\d.:]+", shown)[0])
+        httpx.get(re.search(r"http://[\d.:]+", shown)[0], timeout=PATIENCE)
     assert sentence_after_start(partage("demo", "--fast", f"--folder={folder}")) == (
         f"The folder {folder} already holds a demo; use another.\n"
     )
@@ -66,16 +67,16 @@ def test_ctrl_c_ends_the_demo_and_its_controller(how):
             assert line, process.stderr.read()
             if found := re.search(r"http://[\d.:]+", line):
                 url = found[0]
-        assert httpx.get(f"{url}/ready").status_code == 200
+        assert httpx.get(f"{url}/ready", timeout=PATIENCE).status_code == 200
         process.send_signal(how)
-        _, complained = process.communicate(timeout=60)
+        _, complained = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()
     assert process.returncode == 130
     assert complained == ""
     with pytest.raises(httpx.TransportError):
-        httpx.get(url)
+        httpx.get(url, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

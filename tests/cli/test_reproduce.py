@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE
 from typer.testing import CliRunner
 
 from partage.cli import app
@@ -123,7 +124,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(mine, tmp_path):
     while running.poll() is None and len(list(out.glob(".chunks/*.chunk"))) < 3:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert stdout == ""
     assert stderr == f"Stopped. Finished parts are in {out}; the same command continues from there.\n"

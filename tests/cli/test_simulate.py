@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE
 
 import partage
 from partage.cli import app
@@ -304,7 +305,7 @@ def test_ctrl_c_ends_a_long_play_without_a_traceback():
         assert process.stdout.readline() == "ready\n"
         time.sleep(1)  # whether it plays by then or still reads the game, it must stop
         process.send_signal(signal.SIGINT)
-        printed, complained = process.communicate(timeout=60)
+        printed, complained = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 130

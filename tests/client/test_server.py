@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage import BalancedETC, Game, Sharing, bernoulli, play
@@ -33,7 +34,7 @@ def requests_of(server: Server) -> float:
     """Return how many requests of the API the server has answered so far, streams apart."""
     counted = re.findall(
         r'^partage_requests_total\{path="(/v1/[^"]*)",[^}]*\} ([\d.e+]+)$',
-        httpx.get(f"{server.url}/metrics").text,
+        httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text,
         re.MULTILINE,
     )
     return sum(float(count) for path, count in counted if not path.endswith("/events"))

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.patience import PATIENCE
 
 import partage
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(str(file.relative_to(ROOT)) for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-PATIENCE = 240  # seconds for all commands of a page; an idle machine needs about twenty
 
 
 class Block(NamedTuple):
@@ -59,7 +59,9 @@ def run_script(script: str, folder: Path, **variables: str) -> list[str]:
     output = folder / "output"
     with open(output, "wb") as out:  # a pipe would stay open as long as the server runs
         command = ["bash", str(folder / "script.sh")]
-        ended = subprocess.run(command, cwd=folder, env=env, timeout=PATIENCE, stdout=out, stderr=out, check=False)
+        ended = subprocess.run(
+            command, cwd=folder, env=env, timeout=2 * PATIENCE, stdout=out, stderr=out, check=False
+        )
     printed = output.read_text(encoding="utf-8")
     assert ended.returncode == 0, printed
     return printed.split("==== block\n")[1:]

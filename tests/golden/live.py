@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.server import PATIENCE, Server
+from tests.support.patience import PATIENCE
+from tests.support.server import Server
 from typer.testing import CliRunner
 
 from partage.cli import app
@@ -31,7 +32,7 @@ LEDGERS = {
 def openapi_document() -> Any:
     """Return the OpenAPI document that a server gives out."""
     with tempfile.TemporaryDirectory() as folder, Server(f"{folder}/partage.db") as server:
-        document = httpx.get(f"{server.url}/schema/openapi.json").json()
+        document = httpx.get(f"{server.url}/schema/openapi.json", timeout=PATIENCE).json()
     del document["info"]["version"]
     return document
 
@@ -56,7 +57,9 @@ def database_of_release() -> dict[str, Any]:
         environment = {"PARTAGE_OPERATOR_TOKEN": TOKENS["operator"]}
         with (
             Server(f"{folder}/partage.db", env=environment) as server,
-            httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {TOKENS['operator']}"}) as client,
+            httpx.Client(
+                base_url=server.url, headers={"Authorization": f"Bearer {TOKENS['operator']}"}, timeout=PATIENCE
+            ) as client,
         ):
             for one in client.get("/v1/collaborations").json():
                 path = f"/v1/collaborations/{one['id']}"

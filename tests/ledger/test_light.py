@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.golden.live import RELEASE, TOKENS
+from tests.support.patience import PATIENCE
 
 from partage.ledger.verify import verify
 
@@ -28,7 +29,7 @@ sys.meta_path.insert(0, Block())
 def run(script: str, *given: str) -> Any:
     """Run a script in a fresh interpreter, and return the JSON that it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", script, *given], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", script, *given], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 import psycopg
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage.ledger.refusals import CODES
 
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens servers that live for a test
 OPERATOR = {"PARTAGE_OPERATOR_TOKEN": TOKEN}
-PATIENCE = 60.0
 
 _connections: dict[str, httpx.Client] = {}  # by the server's address
 

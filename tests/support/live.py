@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import httpx
 import msgspec
+from tests.support.patience import PATIENCE
 
 from partage.client import Agent, AsyncAgent, Operator
 from partage.client.effects import Wait
@@ -52,7 +53,7 @@ class App:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the app's loop, from another thread."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the app's loop, from another loop."""

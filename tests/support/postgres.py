@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from tests.support.patience import PATIENCE
 
 SUPERUSER = "partage"
 
@@ -95,7 +96,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
             **({"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}),
         )

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Self
 
 import httpx
-
-PATIENCE = 60.0  # seconds to start or stop on a busy machine; an idle one takes one or two
+from tests.support.patience import PATIENCE
 
 
 class Server:
@@ -119,7 +118,7 @@ class Server:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.url}/ready", timeout=5).status_code == 200:
+                if httpx.get(f"{self.url}/ready", timeout=PATIENCE).status_code == 200:
                     return
             except httpx.TransportError:
                 time.sleep(0.02)

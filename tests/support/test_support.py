@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
+from tests.support.patience import PATIENCE
 
 
 def _ask(url, statement):
@@ -12,6 +13,10 @@ def _ask(url, statement):
     with engine.begin() as connection:
         found = connection.execute(sa.text(statement))
         return found.scalar() if found.returns_rows else None
+
+
+def test_a_wait_ends_before_its_test_is_ended(pytestconfig):
+    assert float(pytestconfig.getini("timeout")) > 4 * PATIENCE
 
 
 def test_a_database_answers(database_url):

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.api import PATIENCE, TOKEN, Host, Member, Speaker, connected, serving
+from tests.support.api import TOKEN, Host, Member, Speaker, connected, serving
+from tests.support.patience import PATIENCE
 
 from partage.ledger.verify import verify
 from partage.rules import live_rules

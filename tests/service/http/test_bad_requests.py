@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.api import TOKEN, Host, Member, Speaker, connected, sentence_of, serving
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage.ledger.fields import LARGEST_BODY
@@ -407,7 +408,7 @@ def test_methods(ann: Member, method: str) -> None:
 )
 def test_what_is_no_http(server: Server, sent: bytes) -> None:
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(sent)
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 4")
@@ -418,7 +419,7 @@ def test_a_body_that_never_comes(server: Server, ann: Member) -> None:
     host, port = server.url.removeprefix("http://").split(":")
     head = f"POST {ann.path('/tell')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ann.token}\r\n"
     for _ in range(20):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
             connection.sendall(f'{head}Content-Length: 500\r\n\r\n{{"pull": 3'.encode())
     assert ann.call("GET", "/board").status_code == 200
 

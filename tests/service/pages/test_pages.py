@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage.rules import live_rules
@@ -23,8 +24,6 @@ TOKEN = "operator-" + 40 * "x"
 EVIL = "<img src=x onerror=alert(1)> 🥖"
 EVIL_ARM = "<script>alert(2)</script>"
 LIVE = "#connection.tag-live"
-
-expect.set_options(timeout=15_000)
 
 
 # --- what the tests share -------------------------------------------------------------------------------------
@@ -41,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def api(server: Server) -> Iterator[httpx.Client]:
     """The API, as the operator."""
-    with httpx.Client(base_url=server.url, headers=bearer(TOKEN), timeout=30) as client:
+    with httpx.Client(base_url=server.url, headers=bearer(TOKEN), timeout=PATIENCE) as client:
         yield client
 
 
@@ -51,7 +50,7 @@ def session(server: Server) -> Iterator[Callable[..., httpx.Client]]:
     with ExitStack() as opened:
 
         def begun(token: str = TOKEN) -> httpx.Client:
-            client = opened.enter_context(httpx.Client(base_url=server.url, timeout=30))
+            client = opened.enter_context(httpx.Client(base_url=server.url, timeout=PATIENCE))
             assert send_login(client, token).status_code == 303
             return client
 
@@ -295,7 +294,7 @@ def test_log_out_ends_the_session(server: Server, page: Page) -> None:
 def test_logging_in_leads_back_to_where_one_was(server: Server, api: httpx.Client) -> None:
     played = Played(api)
     token = played.join("M", "a")
-    asked = httpx.get(f"{server.url}/c/{played.id}", headers={"Accept": "text/html"})
+    asked = httpx.get(f"{server.url}/c/{played.id}", headers={"Accept": "text/html"}, timeout=PATIENCE)
     assert asked.status_code == 401
     assert f'name="next" value="/c/{played.id}"' in asked.text
     for given, next_page, leads_to in [
@@ -305,7 +304,7 @@ def test_logging_in_leads_back_to_where_one_was(server: Server, api: httpx.Clien
         (TOKEN, "/me", "/"),
         (token, f"/c/{played.id}", "/me"),
     ]:
-        with httpx.Client(base_url=server.url) as client:
+        with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
             answer = send_login(client, given, next=next_page)
         assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
 
@@ -316,10 +315,10 @@ def test_logging_in_leads_back_to_where_one_was(server: Server, api: httpx.Clien
 @pytest.mark.parametrize(("scheme", "secure"), [(None, False), ("http", False), ("https", True)])
 def test_the_flags_of_the_cookie(server: Server, scheme: str | None, secure: bool) -> None:
     headers = {"X-Forwarded-Proto": scheme} if scheme else {}
-    before = httpx.get(server.url, headers=headers)
+    before = httpx.get(server.url, headers=headers, timeout=PATIENCE)
     cookies = {"Cookie": f"partage_login={before.cookies['partage_login']}"}  # a secure one would not be sent here
     form = {"token": TOKEN, "login": login_of(before.text)}
-    after = httpx.post(f"{server.url}/login", data=form, headers=headers | cookies)
+    after = httpx.post(f"{server.url}/login", data=form, headers=headers | cookies, timeout=PATIENCE)
     for answer, name in ((before, "partage_login"), (after, "partage_session")):
         flags = answer.headers["set-cookie"].lower()
         assert flags.startswith(f"{name}=")
@@ -334,7 +333,11 @@ def test_every_page_has_its_headers(session: Callable[..., httpx.Client], server
     token = played.join("M", "a")
     operator, member = session(), session(token)
     seen = [operator.get(path) for path in ("/", f"/c/{played.id}", "/join")]
-    seen += [member.get("/me"), httpx.get(server.url), httpx.get(f"{server.url}/me", headers={"Accept": "text/html"})]
+    seen += [
+        member.get("/me"),
+        httpx.get(server.url, timeout=PATIENCE),
+        httpx.get(f"{server.url}/me", headers={"Accept": "text/html"}, timeout=PATIENCE),
+    ]
     for answer in seen:
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         policy = answer.headers["content-security-policy"]
@@ -355,15 +358,17 @@ def test_nothing_comes_from_elsewhere(server: Server, page: Page, api: httpx.Cli
 
 
 def test_files_are_kept_by_browsers_until_they_change(server: Server) -> None:
-    text = httpx.get(server.url).text
+    text = httpx.get(server.url, timeout=PATIENCE).text
     address = re.search(r'href="(/static/style.css\?v=\w+)"', text)
     assert address
-    answer = httpx.get(server.url + address[1])
+    answer = httpx.get(server.url + address[1], timeout=PATIENCE)
     assert "immutable" in answer.headers["cache-control"]
-    plain = httpx.get(f"{server.url}/static/style.css", headers={"If-None-Match": answer.headers["etag"]})
+    plain = httpx.get(
+        f"{server.url}/static/style.css", headers={"If-None-Match": answer.headers["etag"]}, timeout=PATIENCE
+    )
     assert (plain.status_code, plain.headers["cache-control"]) == (304, "no-cache")
     for name in ("../routes.py", "%2e%2e/routes.py", "..%2froutes.py", "vendor", ""):
-        assert httpx.get(f"{server.url}/static/{name}").status_code == 404
+        assert httpx.get(f"{server.url}/static/{name}", timeout=PATIENCE).status_code == 404
 
 
 def test_a_form_from_elsewhere_is_refused(
@@ -382,14 +387,17 @@ def test_a_form_from_elsewhere_is_refused(
         for given in ({}, {"csrf": "0" * 64}):
             assert client.post(path, data={"arm": "0", **given}).status_code == 403
         assert client.post(path, headers={"x-csrf-token": "é".encode()}).status_code == 403
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         assert send_login(client, TOKEN, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert not api.get(played.path).json()["closed"]
     assert api.get(f"{played.path}/agents").json()[0]["shares"] == ["a"]
 
 
 def test_logging_in_needs_the_form_of_this_browser(server: Server) -> None:
-    with httpx.Client(base_url=server.url) as one, httpx.Client(base_url=server.url) as other:
+    with (
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as one,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as other,
+    ):
         mine, theirs = login_of(one.get("/").text), login_of(other.get("/").text)
         assert mine != theirs
         assert mine == login_of(one.get("/").text)  # a second tab leaves the first as good as it was
@@ -400,7 +408,9 @@ def test_logging_in_needs_the_form_of_this_browser(server: Server) -> None:
             assert "partage_session" not in answer.headers.get("set-cookie", "")
         assert one.post("/login", data={"token": TOKEN, "login": login_of(answer.text)}).status_code == 303
     for cookies in ({}, {"Cookie": "partage_login="}):
-        sent = httpx.post(f"{server.url}/login", data={"token": TOKEN, "login": mine}, headers=cookies)
+        sent = httpx.post(
+            f"{server.url}/login", data={"token": TOKEN, "login": mine}, headers=cookies, timeout=PATIENCE
+        )
         assert sent.status_code == 403
 
 
@@ -440,7 +450,7 @@ def test_a_member_sees_no_rows_of_others(server: Server, page: Page, api: httpx.
     def heard(route: Route) -> None:
         # The stream never ends by itself: what comes first on it is enough.
         headers = {"Cookie": "; ".join(f"{kept['name']}={kept['value']}" for kept in page.context.cookies())}
-        with httpx.stream("GET", f"{server.url}/me/events", headers=headers, timeout=30) as answer:
+        with httpx.stream("GET", f"{server.url}/me/events", headers=headers, timeout=PATIENCE) as answer:
             text = ""
             for part in answer.iter_text():
                 text += part
@@ -668,15 +678,15 @@ def test_a_lost_connection_is_said_and_comes_back(
 ) -> None:
     database, given = f"sqlite:///{tmp_path}/partage.db", {"PARTAGE_OPERATOR_TOKEN": TOKEN}
     with Server(database, env=given) as first:
-        with httpx.Client(base_url=first.url, headers=bearer(TOKEN)) as client:
+        with httpx.Client(base_url=first.url, headers=bearer(TOKEN), timeout=PATIENCE) as client:
             played = Played(client)
             token = played.join("M", "a", "b")
         watch(page, first, played)
         port = int(first.url.rsplit(":", 1)[1])
     expect(page.locator("#connection")).to_have_text("reconnecting…")
     with Server(database, env=given, port=port) as second:
-        expect(page.locator(LIVE)).to_be_visible(timeout=40_000)
-        with httpx.Client(base_url=second.url, headers=bearer(TOKEN)) as client:
+        expect(page.locator(LIVE)).to_be_visible()
+        with httpx.Client(base_url=second.url, headers=bearer(TOKEN), timeout=PATIENCE) as client:
             played.api = client
             for _ in range(2):
                 played.pull(token, {"a": 0.25, "b": 0.5})
@@ -689,12 +699,12 @@ def test_a_lost_connection_is_said_and_comes_back(
 def test_a_page_follows_what_other_processes_write(postgres_url: str, page: Page) -> None:
     with Server(postgres_url, workers=2, env={"PARTAGE_OPERATOR_TOKEN": TOKEN}) as several:
         for _ in range(3):  # each client has connections of its own, to any of the processes
-            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=30) as client:
+            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=PATIENCE) as client:
                 played = Played(client)
                 token = played.join("M", "a", "b")
         watch(page, several, played)
         for count in range(1, 7):
-            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=30) as client:
+            with httpx.Client(base_url=several.url, headers=bearer(TOKEN), timeout=PATIENCE) as client:
                 played.api = client
                 played.pull(token, {"a": 0.25, "b": 0.5})
             expect(page.locator("#broadcasts")).to_have_text(str(count))

@@ -15,6 +15,7 @@ import pytest
 from litestar.testing import TestClient
 from tests.support.api import TOKEN, Host, Member, Speaker, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
+from tests.support.patience import PATIENCE
 
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
 from partage.ledger.refusals import Refused
@@ -27,6 +28,7 @@ from partage.service.runtime.writer import ATTEMPTS, SNAPSHOT_EVERY
 from partage.service.store import StoreError
 
 KILLS = 2
+MORE = 10  # tells and reports before each kill, at least
 
 
 # a server that is killed
@@ -96,17 +98,21 @@ def test_a_killed_server(database_url: str) -> None:
             threads = [threading.Thread(target=worker.work) for worker in workers]
             for thread in threads:
                 thread.start()
-            until = time.monotonic() + 30
-            goal = sum(len(worker.told) + len(worker.reported) for worker in workers) + 20
-            while sum(len(w.told) + len(w.reported) for w in workers) < goal and time.monotonic() < until:
+            goal, until = [count + MORE for count in made(workers)], time.monotonic() + PATIENCE
+            while any(count < wanted for count, wanted in zip(made(workers), goal, strict=True)):
+                assert time.monotonic() < until, (made(workers), goal)
                 time.sleep(0.005)
             time.sleep(moment.random() / 10)
             server.kill()
             for thread in threads:
-                thread.join(60)
+                thread.join(PATIENCE)
             assert not any(thread.is_alive() for thread in threads)
-    assert sum(len(worker.told) for worker in workers) > 10
-    assert sum(len(worker.reported) for worker in workers) > 10
+    assert min(made(workers)) >= KILLS * MORE
+
+
+def made(workers: list[Worker]) -> tuple[int, int]:
+    """Return how many tells and how many reports were acknowledged so far."""
+    return sum(len(worker.told) for worker in workers), sum(len(worker.reported) for worker in workers)
 
 
 def check(operator: Speaker, workers: list[Worker]) -> None:
@@ -158,7 +164,7 @@ def play(kind: type[Faulty], path: Path, game: Game, snapshot_every: int = SNAPS
         id, codes = await controller.create("secret", new)
         agent, _ = await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
         book = await controller.library.book(id)
-        await asyncio.wait_for(game(controller, book, agent), 60)
+        await asyncio.wait_for(game(controller, book, agent), PATIENCE)
         await right(controller, book)
         await controller.stop()
 

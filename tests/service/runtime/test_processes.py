@@ -4,13 +4,15 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.support.api import OPERATOR, PATIENCE, Host, Member, Speaker, connected, serving
+from tests.support.api import OPERATOR, Host, Member, Speaker, connected, serving
+from tests.support.patience import PATIENCE
 from tests.support.postgres import Cluster
 from tests.support.server import Server
 
@@ -158,7 +160,8 @@ def test_two_workers(postgres_url: str) -> None:
         # They count together, whichever is asked.
         counted = f'partage_requests_total{{path="/v1/collaborations/{{id}}/tell",status="200"}} {2 * told:.1f}'
         for _ in range(5):
-            assert counted in httpx.get(f"{server.url}/metrics").text.splitlines()  # a new connection each time
+            answer = httpx.get(f"{server.url}/metrics", timeout=PATIENCE)  # a new connection each time
+            assert counted in answer.text.splitlines()
 
 
 def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_url: str) -> None:
@@ -189,14 +192,25 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                 pull = sent(member, "/ask", {"request": f"{place} {number}"})
                 if not pull["share"]:
                     continue
-                reward = number % 2
+                reward = 0.5 + number / 1e6  # about the same, so no arm is eliminated and exploration goes on
                 told[pull["pull"]] = (member, reward, sent(member, "/tell", {"pull": pull["pull"], "reward": reward}))
 
-        def progress(more: int) -> None:
-            until, goal = time.monotonic() + PATIENCE, len(told) + more
-            while len(told) < goal and time.monotonic() < until:
+        def wait_for(found: Callable[[], bool]) -> None:
+            until = time.monotonic() + PATIENCE
+            while not found():
+                for life in lives:
+                    if life.done():
+                        life.result()  # its error says more than the lack of progress
+                assert time.monotonic() < until, (len(told), failures)
                 time.sleep(0.01)
-            assert len(told) >= goal
+
+        def progress(more: int) -> None:
+            goal = len(told) + more
+            wait_for(lambda: len(told) >= goal)
+
+        def failure() -> None:
+            before = failures[503]
+            wait_for(lambda: failures[503] > before)
 
         with ThreadPoolExecutor(len(members)) as pool:
             lives = [pool.submit(work, place) for place in range(len(members))]
@@ -207,6 +221,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                     try:
                         assert connected(server.url).get("/ready").status_code == 503
                         assert connected(server.url).get("/health").status_code == 200
+                        failure()
                     finally:
                         postgres.start()
                 progress(15)
@@ -214,7 +229,6 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                 over.set()
             for life in lives:
                 life.result(PATIENCE)
-        assert failures[503] > 0
         assert connected(server.url).get("/ready").status_code == 200
         assert verify(host.call("GET", "/ledger").content.splitlines(keepends=True)).ok
         ledger = {line["row"]["pull"]: line for line in host.ledger() if line["row"]["kind"] == "tell"}

@@ -10,6 +10,7 @@ import httpx
 import psycopg
 import pytest
 from psycopg import sql
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage.ledger.verify import verify
@@ -68,7 +69,7 @@ def assert_told(before: Any, now: Any, place: str) -> None:
 def test_a_database_of_release_0_1(released: str) -> None:
     given = {"PARTAGE_OPERATOR_TOKEN": TOKENS["operator"]}
     operator = {"Authorization": f"Bearer {TOKENS['operator']}"}
-    with Server(released, env=given) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+    with Server(released, env=given) as server, httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         listed = {one["id"]: one for one in client.get("/v1/collaborations", headers=operator).json()}
         assert set(listed) == {before["id"] for before in ANSWERS.values()}
         for name, before in ANSWERS.items():

@@ -14,10 +14,9 @@ from contextlib import closing
 import psycopg
 import pytest
 import sqlalchemy as sa
+from tests.support.patience import PATIENCE
 
 from partage.service.store import Created, Invite, Lost, NewToken, Row, Store, StoreError, open_store, tables
-
-WAIT = 30  # seconds: for what comes at once, so that a failure ends
 
 
 def row(seq, pull=None, body=b"{}"):
@@ -157,7 +156,7 @@ def test_many_threads_race_and_one_wins_each_place(store):
         return won
 
     with ThreadPoolExecutor(4) as pool:
-        won = list(pool.map(write, range(4), timeout=WAIT))
+        won = list(pool.map(write, range(4), timeout=PATIENCE))
     rows = store.rows("one")
     assert [found.seq for found in rows] == list(range(1, 21))
     assert won == [sum(found.body == b"%d" % number for found in rows) for number in range(4)]
@@ -171,7 +170,7 @@ def test_who_begins_late_reads_what_others_wrote(postgres_url):
             late = pool.submit(second.begin, {"two": 0, "one": 0})
             append_now = {"one": [row(1), row(2)], "two": [row(1)]}
             writing.commit(append_now)
-            with late.result(WAIT) as other:
+            with late.result(PATIENCE) as other:
                 assert other.news == append_now
                 other.commit({"one": [row(3)]})
         assert len(second.rows("one")) == 3
@@ -183,7 +182,7 @@ def test_without_the_lock_the_key_decides(postgres_url):
         create(first, "one")
         writings = [first.begin({}), second.begin({})]
         with ThreadPoolExecutor(2) as pool:
-            outcomes = [pool.submit(writing.commit, {"one": [row(1)]}).exception(WAIT) for writing in writings]
+            outcomes = [pool.submit(writing.commit, {"one": [row(1)]}).exception(PATIENCE) for writing in writings]
         assert [type(outcome) for outcome in outcomes] == [type(None), Lost]
 
 
@@ -232,11 +231,11 @@ def test_what_was_acknowledged_survives_kill_9(store, database_url):
         store.close()
     for lines in (1, 3, 20, 50):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, database_url], stdout=subprocess.PIPE, text=True)
-        deadline = threading.Timer(WAIT, writer.kill)
+        deadline = threading.Timer(PATIENCE, writer.kill)
         deadline.start()
         acknowledged = [int(writer.stdout.readline()) for _ in range(lines)]
         os.kill(writer.pid, signal.SIGKILL)
-        acknowledged += map(int, writer.communicate(timeout=WAIT)[0].split())
+        acknowledged += map(int, writer.communicate(timeout=PATIENCE)[0].split())
         deadline.cancel()
         again = open_store(database_url)
         seqs = [found.seq for found in again.rows("one")]
@@ -280,7 +279,7 @@ def test_a_snapshot_gives_way_to_a_newer_one_only(store):
 def test_meta_is_set_once_by_the_first(store):
     assert store.meta("operator") is None
     with ThreadPoolExecutor(4) as pool:
-        stands = list(pool.map(lambda value: store.set_meta_once("operator", value), "abcd", timeout=WAIT))
+        stands = list(pool.map(lambda value: store.set_meta_once("operator", value), "abcd", timeout=PATIENCE))
     assert len(set(stands)) == 1
     assert store.meta("operator") == stands[0]
     store.set_meta("operator", "new")
@@ -328,7 +327,7 @@ def test_sessions_expire(store):
 
 def heard_until(heard: queue.Queue, wanted) -> None:
     """Wait for one notification among all that arrive."""
-    while heard.get(timeout=WAIT) != wanted:
+    while heard.get(timeout=PATIENCE) != wanted:
         pass
 
 
@@ -338,7 +337,7 @@ def test_others_are_woken(postgres_url):
         stop = other.listen(lambda collaboration, seq: heard.put((collaboration, seq)))
         with store.begin({"one": 0}) as writing:
             writing.commit({"one": [row(1), row(2)]}, created=[Created("one", 1, None)])
-        assert heard.get(timeout=WAIT) == ("one", 2)
+        assert heard.get(timeout=PATIENCE) == ("one", 2)
         with store.begin({"one": 2}) as writing, pytest.raises(Lost):
             writing.commit({"one": [row(2)]})
         # The listener loses its connection: it listens again, and says that it may have missed something.
@@ -347,7 +346,7 @@ def test_others_are_woken(postgres_url):
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
             )
-        assert heard.get(timeout=WAIT) == ("", 0)
+        assert heard.get(timeout=PATIENCE) == ("", 0)
         append(store, "one", row(3))
         heard_until(heard, ("one", 3))
         with psycopg.connect(plain(postgres_url), autocommit=True) as connection:
@@ -411,7 +410,7 @@ def test_a_connection_lost_at_commit_is_a_sentence(postgres_url):
 
 
 def _open_and_close(url: str, start, done) -> None:
-    start.wait(WAIT)
+    start.wait(PATIENCE)
     try:
         open_store(url).close()
         done.put("")
@@ -425,9 +424,9 @@ def test_four_processes_create_the_tables_at_once(postgres_url):
     processes = [spawn.Process(target=_open_and_close, args=(postgres_url, start, done)) for _ in range(4)]
     for process in processes:
         process.start()
-    assert [done.get(timeout=2 * WAIT) for _ in processes] == [""] * 4
+    assert [done.get(timeout=PATIENCE) for _ in processes] == [""] * 4
     for process in processes:
-        process.join(WAIT)
+        process.join(PATIENCE)
     with closing(open_store(postgres_url)) as store:
         assert store.collaborations() == []
 
@@ -439,7 +438,7 @@ def test_a_second_process_on_one_file_is_refused(tmp_path):
     program = "import sys; from partage.service.store import open_store; open_store(sys.argv[1])"
     for name in ("partage.db", "link.db"):
         second = subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path / name)], capture_output=True, text=True, timeout=WAIT
+            [sys.executable, "-c", program, str(tmp_path / name)], capture_output=True, text=True, timeout=PATIENCE
         )
         assert second.returncode == 1
         last = second.stderr.splitlines()[-1]
