@@ -47,6 +47,15 @@ def test_every_page_is_linked_from_the_readme_or_another_page():
     assert {ROOT / name for name in PAGES if name.startswith("docs/")} <= linked
 
 
+def test_every_figure_is_on_a_page():
+    shown = {
+        ((ROOT / name).parent / target).resolve()
+        for name in PAGES
+        for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page(name))
+    }
+    assert {*(ROOT / "docs" / "figures").iterdir()} <= shown
+
+
 WRONG_WORDS = {  # a pattern, and what to write instead
     r"\b(she|her|hers|herself)\b": "it or they",
     r"\bruled out\b": "eliminated",
