@@ -71,7 +71,7 @@ def good_by_hand(game: Game, key: np.ndarray, counts: list[int], private: bool =
         paid: list[float] = []
         for n in range(1, count + 1):
             paid.append(rewards.private(0, arm, n - 1) if private else rewards.broadcast(arm, n - 1))
-            if abs(sum(paid) / n - game.means[arm]) > bounds.deviation(n, game.horizon):
+            if abs(sum(paid) / n - game.means[arm]) > math.sqrt(3 * math.log(game.horizon) / (2 * n)):
                 return False
     return True
 
@@ -113,7 +113,7 @@ def ratio_by_hand(game: Game, rule: BalancedETC, key: np.ndarray) -> float:
         if len(board.actives()) > 1:
             least = min(board.counts[arm] for arm in board.actives())
             ratio = min(ratio, (least + 1) * arms / step)
-            assert (least >= bounds.explore_floor(step, arms)) is ((least + 1) * arms / step >= 1)
+            assert (least >= step / arms - 1) is ((least + 1) * arms / step >= 1)  # `lemma_number_explore`
         for agent in order:
             arm, share = rule.decide(board, sharing.of(agent))
             if share:

@@ -55,12 +55,6 @@ def test_per_broadcast_is_within_the_papers_up_to_as_many_agents_as_steps(agents
     assert (bounds.bad_event_per_broadcast(5, agents, 1000) <= bounds.bad_event(5, 1000)) is within
 
 
-def test_deviation_is_hoeffdings_for_two_over_t_cubed() -> None:
-    for count, horizon in ((1, 2), (7, 50), (1000, 10**6)):
-        chance = 2 * math.exp(-2 * count * bounds.deviation(count, horizon) ** 2)
-        assert chance == pytest.approx(2 / horizon**3, rel=1e-12)
-
-
 @pytest.mark.parametrize("balance", ["1", "2.25"])
 def test_broadcasts(balance: str) -> None:
     exact = 8 * Decimal(10**6).ln() * factor(balance) / Decimal("0.25") ** 2
@@ -68,10 +62,6 @@ def test_broadcasts(balance: str) -> None:
     # Two arms of gap D, both broadcast n times: 2 rad + 2 rad <= D from n = 32 log T / D^2 on.
     n = bounds.broadcasts(0.25, 10**6, 1.0)
     assert 4 * math.sqrt(2 * math.log(10**6) / n) <= 0.25 < 4 * math.sqrt(2 * math.log(10**6) / (n - 1))
-
-
-def test_explore_floor() -> None:
-    assert [bounds.explore_floor(step, 4) for step in (1, 4, 8, 10)] == [-0.75, 0.0, 1.0, 1.5]
 
 
 def test_commit_regret() -> None:

@@ -70,19 +70,9 @@ def bad_event_per_broadcast(arms: int, agents: int, horizon: int) -> float:
     return 2 * arms * agents / horizon**2
 
 
-def deviation(count: float, horizon: int) -> float:
-    """Return how far the mean of n broadcasts may be off while the good event E holds: sqrt(3 log T / (2 n))."""
-    return math.sqrt(3 * math.log(horizon) / (2 * count))
-
-
 def broadcasts(gap: float, horizon: int, balance: float) -> int:
     """`suboptimal`: the ceiling of 8 c log T / Delta_i^2."""
     return math.ceil(8 * balance_factor(balance) * math.log(horizon) / gap**2)
-
-
-def explore_floor(step: int, arms: int) -> float:
-    """`lemma_number_explore`: t / N - 1, at the start of step t (1 to T)."""
-    return step / arms - 1
 
 
 def commit_regret(gaps: Iterable[float], agents: int) -> float:

@@ -191,12 +191,6 @@ class Store(ABC):
         found = self.meta(key)
         return value if found is None else found
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Set this key."""
-        new = self._insert(meta).values(key=key, value=value)
-        statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
-        self._write(lambda connection: connection.execute(statement))
-
     def token(self, hashed: str) -> tuple[str, str] | None:
         """Return the collaboration and the agent that a token belongs to, or None if there is no such token."""
         found = self._read(sa.select(tokens.c.collaboration, tokens.c.agent).where(tokens.c.hashed == hashed))
