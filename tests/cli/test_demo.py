@@ -8,16 +8,30 @@ import sys
 
 import httpx
 import pytest
-from tests.support.command_line import partage, sentence
+from tests.support.command_line import INTERRUPTIBLE, partage, sentence
 from tests.support.patience import PATIENCE
 
+from partage.demo import bakers, runner
 from partage.environment import for_child
+
+BEST = "Moulin du Pont Vieux"
+
+
+@pytest.fixture
+def easy(monkeypatch):
+    """A best supplier that a few broadcasts find, long before any baker's horizon ends, however slow the machine."""
+    for name in bakers.SUPPLIERS:
+        monkeypatch.setitem(bakers.SUPPLIERS, name, float(name == BEST))
+    for module in (bakers, runner):
+        monkeypatch.setattr(module, "HORIZON", 3000)
+    monkeypatch.setattr(bakers, "CHANGES_AT", 10)
+    monkeypatch.setattr(bakers, "COMMIT_PAUSE", 0.1)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="looks at processes as Unix has them")
-def test_the_demo_plays_settles_and_verifies(tmp_path):
+def test_the_demo_plays_settles_and_verifies(tmp_path, easy):
     folder = tmp_path / "demo"
-    ended = partage("demo", "--fast", "--minutes=1", f"--folder={folder}")
+    ended = partage("demo", "--fast", "--minutes=600", f"--folder={folder}")
     assert ended.code == 0, ended
     assert ended.err == ""
     shown = ended.out
@@ -30,8 +44,8 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
             "pt_ag_",
             "/join#",
             "They begin.",
-            "is found to be the best",
-            "Closing. Leader: Moulin du Pont Vieux",
+            f"{BEST} is found to be the best",
+            f"Closing. Leader: {BEST}",
             "Settlement equal-share-expected",
             "operator.ndjson is right: the whole ledger",
             "morel.ndjson is right: an agent's copy",
@@ -54,13 +68,12 @@ def sentence_after_start(ended):
 @pytest.mark.skipif(os.name == "nt", reason="sends a Unix signal")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_demo_and_its_controller(how):
-    program = (
-        "import signal; from partage.cli import app;"
-        "signal.signal(signal.SIGINT, signal.default_int_handler);"  # in the background it would be ignored
-        "app(['demo'])"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=for_child()
+        [sys.executable, "-c", INTERRUPTIBLE, "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=for_child(),
     )
     try:
         while not (line := process.stdout.readline()).startswith("They begin"):

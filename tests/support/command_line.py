@@ -7,6 +7,15 @@ from tests.support.server import Server
 from typer.testing import CliRunner
 
 from partage.cli import app
+from partage.cli.terminal import COMPILING
+
+# Calls the command line in a process of its own that Ctrl-C reaches; in the background it would be ignored.
+INTERRUPTIBLE = """
+import signal, sys
+from partage.cli import app
+signal.signal(signal.SIGINT, signal.default_int_handler)
+app(sys.argv[1:])
+"""
 
 
 class Ended(NamedTuple):
@@ -33,6 +42,11 @@ def sentence(ended: Ended, code: int = 2) -> str:
     assert ended.out == ""
     assert ended.err.count("\n") == 1, ended.err
     return ended.err
+
+
+def without_compiling(err: str) -> str:
+    """Return what a command said on standard error, except that it compiles: with a cold cache it does."""
+    return err.removeprefix(f"{COMPILING}\n")
 
 
 class Operated:
