@@ -16,6 +16,7 @@ from partage.client.following import Following, board_of
 from partage.client.statefile import AgentState
 from partage.ledger.messages import BoardView
 from partage.ledger.views import board_view
+from partage.rules import live_rules
 
 PRIVATE = 0.7182818284  # a reward that must never be seen outside
 
@@ -66,7 +67,7 @@ def test_the_controllers_list_of_open_arms_stands(new: New) -> None:
     assert "POST ask" not in live.names()
 
 
-@pytest.mark.parametrize("rule", ["balanced-etc", "unbalanced-etc", "kl-etc", "balanced-glr"])
+@pytest.mark.parametrize("rule", live_rules())
 def test_one_at_a_time_every_pull_is_the_controllers(new: New, rule: str) -> None:
     live, draw = new(["a", "b", "c"], horizon=200, rule=rule), random.Random(1)
     agents = [live.joined(*shares, invite=str(i)) for i, shares in enumerate(["a", "b", "c", "ab", ""])]

@@ -75,6 +75,9 @@ def rules() -> Iterator[tuple[str, Any]]:
     yield "kl-etc", partage.KLETC()
     yield "kl-etc B=2", partage.KLETC(2.0)
     yield "two-ucb", partage.TwoUCB()
+    yield "kl-ucb", partage.KLUCB()
+    yield "imed", partage.IMED()
+    yield "thompson", partage.Thompson()
     yield "full-sharing", partage.FullSharing()
     yield "no-protocol", partage.NoProtocol()
 

@@ -9,12 +9,7 @@ from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, Tr
 from partage.board import Board, Record
 from partage.engine.rewards import run_keys
 from partage.game import Game
-from partage.rules.balanced_etc import BalancedETC
-from partage.rules.balanced_glr import BalancedGLR
-from partage.rules.full_sharing import FullSharing
-from partage.rules.kl_etc import KLETC
-from partage.rules.no_protocol import NoProtocol
-from partage.rules.two_ucb import TwoUCB
+from partage.rules import RULES, BuiltIn
 from partage.sharing import Sharing
 
 MOST_AGENTS, MOST_ARMS = 7, 5
@@ -89,15 +84,17 @@ def balances() -> st.SearchStrategy[float]:
     return st.sampled_from([1.0, 2.0, 1.5, 3.0, math.inf])
 
 
-def rules() -> st.SearchStrategy[BalancedETC | TwoUCB | NoProtocol]:
-    """Any rule."""
+# Values to try of each parameter of a rule.
+PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
+
+
+def rules() -> st.SearchStrategy[BuiltIn]:
+    """Any built-in rule, with any values of its parameters."""
     return st.one_of(
-        st.builds(BalancedETC, balances()),
-        st.builds(FullSharing, balances()),
-        st.builds(KLETC, balances()),
-        st.builds(BalancedGLR, st.sampled_from([3.0, 1.0, 2.5])),
-        st.just(TwoUCB()),
-        st.just(NoProtocol()),
+        [
+            st.builds(rule, **{parameter.name: PARAMETERS[parameter.name] for parameter in rule.parameters})
+            for rule in RULES.values()
+        ]
     )
 
 

@@ -29,7 +29,7 @@ from partage.ledger.events import Commit, Tell, decode
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, Told
 from partage.ledger.refusals import Refused
 from partage.ledger.verify import verify
-from partage.rules import make_rule
+from partage.rules import live_rules, make_rule
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.store import StoreError
@@ -305,9 +305,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.mark.parametrize("rule", ["balanced-etc", "balanced-glr"])
+@pytest.mark.parametrize("rule", live_rules())
 def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str) -> None:
-    sharing = [[0, 1], [1, 2], [0]]
+    sharing = [[0, 1], [1, 2], [0], []]  # the last one only commits
     game = Game(bernoulli([0.95, 0.5, 0.05]), Sharing.lists(sharing, arms=3), horizon=60)
     names = ["x", "y", "z"]
     host = Host(url, arms=names, horizon=game.horizon, rule=rule)
