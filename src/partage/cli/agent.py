@@ -60,7 +60,7 @@ def join(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
-    """Join a collaboration with an invite, and keep the agent's token in a state file.
+    """Join a collaboration with an invite, and save the agent's token in a state file.
 
     [bold]partage agent join - "Boulangerie Morel" --share "Moulin A" --state morel.json < link.txt[/bold]
     """

@@ -25,7 +25,7 @@ def demo(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 picks a free port.")] = 0,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep database, log and ledgers here; by default they are deleted."),
+        typer.Option(metavar="FOLDER", help="Folder for the database, log and ledgers; by default they are deleted."),
     ] = None,
 ) -> None:
     """Watch a dozen bakers find the best flour supplier together: about three minutes, also live in the browser.

@@ -25,8 +25,8 @@ def reproduce(
 ) -> None:
     """Play the paper's studies, judge its claims and write a report.
 
-    Finished parts are kept: after Ctrl-C the same command continues from there. The exit code is 1 if the verdict on
-    a claim differs from the known one at full size.
+    Finished parts are cached: after Ctrl-C, the same command continues from there. The exit code is 1 if the verdict
+    on a claim differs from the one known from full-size runs.
 
     [bold]partage reproduce balanced imbalanced --runs 20 --out results[/bold]
     """
