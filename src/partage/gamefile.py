@@ -117,7 +117,7 @@ def game_by_flags(
 
 
 def number(text: str) -> int | float | str:
-    """Return the number that `text` spells; if it spells none, the text, which a later check refuses.
+    """Return `text` as a number; if it is not one, return the text, which a later check refuses.
 
     >>> number("1_000"), number("1e6"), number("many")
     (1000, 1000000.0, 'many')

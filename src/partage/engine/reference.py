@@ -1,4 +1,4 @@
-"""Reference play: any rule, one pull at a time, in plain Python. What the engine is checked against."""
+"""Reference play: any rule, one pull at a time, in plain Python. The engine is checked against it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -66,7 +66,7 @@ def serve(
             f"set {environment.OPERATOR_TOKEN} to a long random one before others can reach this server.\n"
         )
     if token is not None:
-        sys.stdout.write(f"The operator's token, shown this once: {token}\n")
+        sys.stdout.write(f"The operator's token, shown only once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
     sys.stdout.flush()
     environment.pass_on(DATABASE=database, LOG_LEVEL=log_level)

@@ -1,4 +1,4 @@
-"""Settlements: what each agent receives and pays, computed from the public record and the pull counts alone.
+"""Settlements: what each agent receives and pays, computed from the public record and the pull counts only.
 
 - `core` computes a settlement in units of reward: rates, ceilings, charge, and whether it is finished and viable.
 - `paper` and `equal_share` hold the formulas; `ceiling` plays 2-UCB to measure ceilings (it needs numba).

@@ -56,7 +56,7 @@ def play(
         Whether to play 2-UCB alone too, as the baseline for individual rationality. By default it is played if runs
         times horizon is at most 10^9.
     checkpoints
-        Steps up to which the overall regret is kept, in `Result.curve`.
+        Steps up to which the overall regret is recorded, in `Result.curve`.
     jobs
         The number of threads or processes; all cores by default.
     on

@@ -1,4 +1,4 @@
-"""How promises are judged. Every verdict can fail.
+"""How promises are judged.
 
 - A bound on an expectation: by the mean over runs and 3 standard errors to either side.
 - A bound given the good event E (or E', for 2-UCB): in each run in which the event held.
@@ -56,8 +56,7 @@ def judge_each(
     Parameters
     ----------
     slack
-        By run and arm: how many times over the bound is kept, so below 1 it is violated; nan if the arm has no
-        bound.
+        By run and arm: the factor by which the bound holds, so below 1 it is violated; nan if the arm has no bound.
     held
         In which runs the event held.
 

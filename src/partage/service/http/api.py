@@ -138,7 +138,7 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     **described(*READS),
 )
 async def close(request: AnyRequest, id: FromPath[str]) -> messages.SettlementView:
-    """Close a collaboration and return its settlement; if it is closed already, the same again."""
+    """Close a collaboration and return its settlement; closing it again returns the same."""
     controller = controller_of(request)
     before = (await controller.library.fresh(id)).state.closed
     view = await controller.settlements.close(id)
