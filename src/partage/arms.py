@@ -267,7 +267,7 @@ class Empirical:
 
 @dataclass(frozen=True)
 class RandomBernoulli:
-    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high`, anew in each run.
+    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high` in each run.
 
     >>> 0.2 <= RandomBernoulli(0.2, 0.4).drawn(np.random.default_rng(0)).mean <= 0.4
     True

@@ -50,7 +50,7 @@ def join(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
     share: Annotated[
         list[str] | None,
-        typer.Option(metavar="ARM", help="An arm whose rewards the agent shares; repeat it for each."),
+        typer.Option(metavar="ARM", help="An arm whose rewards the agent shares; repeat the option for each arm."),
     ] = None,
     state: Annotated[Path, typer.Option(metavar="FILE", help="File for the token and pending reports.")] = Path(
         "partage-agent.json"

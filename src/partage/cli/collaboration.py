@@ -63,7 +63,7 @@ def _token(file: Path | None) -> str:
 
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
-    arm: Annotated[list[str], typer.Option(metavar="ARM", help="An option to learn about; repeat it for each.")],
+    arm: Annotated[list[str], typer.Option(metavar="ARM", help="Name of an arm; repeat the option for each arm.")],
     horizon: Annotated[str, typer.Option(metavar="T", help="Pulls per agent.")],
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
@@ -228,7 +228,7 @@ def close(
 def settlement(
     id: Id,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print one line per agent, then the controller's, as CSV.")
+        bool, typer.Option("--csv", help="Print CSV: one line per agent, and one for the controller.")
     ] = False,
     url: Url = LOCAL,
     token_file: TokenFile = None,

@@ -12,7 +12,9 @@ from partage.errors import require
 def reproduce(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STUDY]...", help="Names of studies, or files of your own; all by default."),
+        typer.Argument(
+            metavar="[STUDY]...", help="Names of studies, or paths of study files; by default all of the paper."
+        ),
     ] = None,
     runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs of each game.")] = "100",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same result.")] = "0",

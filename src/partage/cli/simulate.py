@@ -46,7 +46,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="fixed|shuffled",
-            help="Whether agents act in a fixed order (default) or in a new one each run.",
+            help="Whether agents act in a fixed order (default) or in a new order in each run.",
             rich_help_panel=GAME,
         ),
     ] = None,

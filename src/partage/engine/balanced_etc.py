@@ -85,7 +85,8 @@ class Trail(NamedTuple):
     """The sharers that explored since some round started, to find out when rounds go in circles.
 
     `round_of` holds the round that started at a place, and `pull_of` the first pull of a round. `state` holds how far
-    the trail goes (-1: it is not kept; `_TRAIL`: no further), and the first round, rounds and pulls of the circle.
+    the trail goes (-1: it is not recorded; `_TRAIL`: no further), and the first round, rounds and pulls of the
+    circle.
     """
 
     sharers: NDArray[np.int32]
@@ -285,7 +286,7 @@ def _open_arms(actives, n_active, counts, most_open, opens):
 
 @inner
 def _new_trail(agents, kept):
-    """Make room for a trail, if one is kept."""
+    """Make room for a trail, if one is recorded."""
     longest, places = (_TRAIL, agents) if kept else (np.int64(0), np.int64(0))
     state = np.zeros(4, np.int64)
     state[_WALKED] = -1

@@ -49,7 +49,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
             for moved in range(arms):
                 if before[moved] and not board.active[moved]:
                     eliminated_step[moved], eliminated_agent[moved] = step, agent
-                elif board.active[moved]:  # it never left, or has come back
+                elif board.active[moved]:  # it was not eliminated, or is active again
                     eliminated_step[moved], eliminated_agent[moved] = -1, -1
     return Tally(
         explore,

@@ -8,8 +8,8 @@ format release terms
 ====== ======= ===================================================================================================
 1      0.1     Events carry no `format`. Which arms are active follows from the broadcasts: every reader computes
                it with the collaboration's rule.
-2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list
-               stands. Readers check it against the rule, and accept what rounding on another platform explains.
+2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list is
+               authoritative. Readers check it against the rule, with a tolerance for rounding on other platforms.
 ====== ======= ===================================================================================================
 """
 

@@ -261,7 +261,7 @@ def _seq(consent: tuple[int, str]) -> int:
 
 
 def closed() -> Refused:
-    """Return the refusal of whatever would change a closed collaboration."""
+    """Return the refusal of a change to a closed collaboration."""
     return conflict("closed", "This collaboration is closed; its board, settlement and ledger can still be read.")
 
 

@@ -40,7 +40,7 @@ def play(
     Parameters
     ----------
     game
-        The game. Its random parts are drawn anew in each run.
+        The game. Its random parts are drawn for each run.
     rule
         How agents decide, e.g. `BalancedETC()`. The reference plays a rule of your own, pull by pull.
     runs

@@ -4,7 +4,7 @@
 - A bound given the good event E (or E', for 2-UCB): in each run in which the event held.
 - A probability: by its frequency, with the exact binomial interval of 99 %.
 
-A promise whose premise is not met is not applicable; what was measured is shown all the same.
+A promise whose premise is not met is not applicable; what was measured is still shown.
 """
 
 import math

@@ -206,7 +206,7 @@ def create_form(
 
 @post("/collaborations", status_code=200)
 async def create(request: AnyRequest) -> Response[Any]:
-    """Create a collaboration and show its invite links, this once."""
+    """Create a collaboration and show its invite links, only once."""
     session, who, form = await posted(request)
     require_operator(who)
     try:
@@ -258,7 +258,7 @@ async def invites(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
 
 @post("/c/{id:str}/invites", status_code=200)
 async def invite(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
-    """Make more invites, and show them this once."""
+    """Make more invites, and show them only once."""
     session, who, form = await posted(request)
     require_operator(who)
     controller = controller_of(request)

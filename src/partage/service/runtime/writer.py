@@ -3,7 +3,7 @@
 A request that changes something is a job. The writer takes all waiting jobs, plays their moves one after another on
 the state, writes the events of all of them in one transaction (group commit), and only then answers. With SQLite no
 one else can write. With PostgreSQL it first takes the locks of these collaborations and reads what other processes
-have written since. If it loses a race all the same, it reloads the ledger and plays the moves again.
+have written since. If it loses a race anyway, it reloads the ledger and plays the moves again.
 """
 
 import asyncio
