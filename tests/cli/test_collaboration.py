@@ -60,7 +60,7 @@ def test_a_collaboration_from_its_creation_to_its_verified_ledger(controller, op
     assert [row["name"] for row in rows] == ["Morel", "Haddad", ""]
     assert sum(int(row["net"]) for row in rows) == 0
     assert [int(row["net"]) for row in rows] == [*(row["net"] for row in settled["rows"]), settled["profit"]]
-    assert operator("settlement", id, "--csv", "--json", code=2).startswith("--csv and --json exclude")
+    assert operator("settlement", id, "--csv", "--json", code=2).startswith("Use --csv or --json")
 
     whole, copy = tmp_path / "whole.ndjson", tmp_path / "copy.ndjson"
     assert f"check them with: partage verify {whole}" in operator("ledger", id, "-o", str(whole))

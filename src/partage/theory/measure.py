@@ -283,7 +283,7 @@ def _explore_ratio(drawn: _Drawn, balance: float, folded: Folded, runs: int) -> 
 
     drawn.spread(runs, check)
     if not np.array_equal(counts, folded.broadcasts[:runs]):
-        raise AssertionError("The check of exploration counted different broadcasts than the play did.")
+        raise AssertionError("The check of exploration counted different broadcasts from the play.")
     return ratio
 
 
