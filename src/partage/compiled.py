@@ -96,7 +96,7 @@ def inlined(function: Callable[..., Any]) -> Inner:
 
 @cache
 def _teach_numba() -> None:
-    """Tell numba to compile shared and inner functions inside a kernel."""
+    """Tell numba to use the compiled form of shared and inner functions inside a kernel."""
     from numba import types
     from numba.extending import typeof_impl
 

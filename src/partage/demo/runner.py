@@ -76,7 +76,7 @@ def run_demo(
 
 @contextmanager
 def _without_warnings(logger: logging.Logger) -> Iterator[None]:
-    """Silence warnings until the end of the block: they would tear the live table apart."""
+    """Silence warnings until the end of the block: they would break the live table."""
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
