@@ -57,7 +57,7 @@ class GameFile:
     sharing
         The sharing pattern, in words.
     rule, balance, settlement, fee
-        As in the file; None if it does not say. Names and the fee are checked later, by rules and settlements.
+        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
     """
 
     game: Game

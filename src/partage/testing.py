@@ -22,11 +22,11 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
     nobody shares, equal arms, very short horizons. The rule must
 
     - pull arms that exist, and broadcast only arms that the agent shares;
-    - decide from the board, the agent's shares and record and the given draws: asked twice, it answers the same;
+    - decide from the board, the agent's shares and record and the given draws: asked twice, it gives the same answer;
     - leave the board and the record unchanged when it decides, and the record when it revises;
     - keep at least one public arm active, and no arm that nobody shares;
     - play the same game twice in the same way;
-    - treat arms alike: with the arms renumbered, tie order included, it decides the same.
+    - treat arms alike: with the arms and the tie order renumbered, it makes the same decision.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a game is played: one kernel per rule, and the plain reference that every kernel equals.
+"""How a game is played: one kernel per rule, and the plain reference that every kernel must match.
 
 `play_runs` is the entry point. It finds the kernel of a rule (`BuiltIn.kernel` names its module here), and falls back
 to the reference for a rule without one. A kernel module has

@@ -35,7 +35,7 @@ from partage.settle.money import settle
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 MOST_WORKERS = 64
-SHORT = 20  # characters; a shorter operator's token draws a warning
+SHORT = 20  # characters; a shorter operator's token causes a warning
 GRACE = 10  # seconds that open requests have when the server stops
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own variable, set for worker processes
 

@@ -14,7 +14,7 @@ from partage.settle.paper import balance_factor
 
 NONE, PAPER, EQUAL_SHARE, EQUAL_SHARE_EXPECTED = range(4)
 SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
-CEILING_SEED = 0  # of the plays that measure ceilings; ledgers name it
+CEILING_SEED = 0  # of the plays that measure ceilings; ledgers state it
 _KINDS = {"none": NONE, "paper": PAPER, "equal-share": EQUAL_SHARE, "equal-share-expected": EQUAL_SHARE_EXPECTED}
 
 

@@ -1,7 +1,7 @@
 """The controller: each request of the API and the pages as one method.
 
-It decides nothing itself: `partage.ledger` has the moves and the settlement. Who may make a request is checked
-before it comes here.
+It decides nothing itself: `partage.ledger` has the moves and the settlement. Permissions are checked before a request
+reaches it.
 """
 
 import asyncio

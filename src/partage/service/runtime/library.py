@@ -23,7 +23,7 @@ def is_id(text: str) -> bool:
 
 
 class Library:
-    """The books of this process. Books are loaded when they are first needed, and stay."""
+    """The books of this process. Books are loaded when they are first needed, and stay in memory."""
 
     def __init__(self, store: Store, system: System, snapshot_every: int = SNAPSHOT_EVERY) -> None:
         self.store = store
