@@ -2,7 +2,7 @@
 
     python -m bench.wrong_exclusions
 
-Each run notes whether arm 0, one of the best, was eliminated at any time, even if it came back later.
+Each run notes whether arm 0, one of the best, was eliminated at any time, even if it became active again later.
 """
 
 import argparse

@@ -70,8 +70,8 @@ def permutation(key: Key, purpose: int, size: int) -> list[int]:
 class Draws:
     """The randomness of one decision: pull number `pull`, counted from 0, of agent number `agent`.
 
-    Each call gives the next draw. The same run, agent and pull give the same draws, so a randomised rule answers the
-    same when it is asked again, and a game that is played again is played in the same way.
+    Each call gives the next draw. The same run, agent and pull give the same draws, so a randomised rule gives the
+    same answer when it is asked again, and a game that is played again is played in the same way.
 
     >>> draws = Draws((1, 2), agent=0, pull=7)
     >>> 0 <= draws.uniform() < 1

@@ -81,7 +81,7 @@ def make_rule(name: str, **parameters: Any) -> Any:
     given = {key: value for key, value in parameters.items() if value is not None}
     for key, value in given.items():
         if key not in taken:
-            if getattr(rule(), key, None) == value:  # unbalanced-etc with a balance of inf says nothing new
+            if getattr(rule(), key, None) == value:  # unbalanced-etc with a balance of inf is redundant, not wrong
                 continue
             raise InputError(f"The rule {name} takes no {key}, and {value!r} was given; leave it out.")
     return rule(**{key: value for key, value in given.items() if key in taken})

@@ -14,7 +14,7 @@ ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that f
 
 
 class Rule(Protocol):
-    """How agents play. A rule of your own needs no more than this.
+    """How agents play. A rule of your own needs only this.
 
     It may also have `open_arms(board)`, which returns the arms that may be explored now, and `prepare(game)`, which
     returns the game as the rule plays it.
@@ -40,7 +40,7 @@ class Rule(Protocol):
         own
             The agent's own record of its private pulls.
         draws
-            The randomness of this decision, the same whenever it is asked for again. A rule that does not draw may
+            The randomness of this decision, the same if the decision is repeated. A rule that does not draw may
             leave this parameter out.
         """
 
