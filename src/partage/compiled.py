@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "rules", "settle", "simulate", "theory")
-_MODULES = ("arms.py", "evidence.py", "tape.py")
+_MODULES = ("arms.py", "compiled.py", "evidence.py", "tape.py")
 _KEPT = 7 * 24 * 3600  # seconds
 
 
@@ -122,22 +122,39 @@ def sources() -> str:
 
 @cache
 def folder() -> Path:
-    """Return the cache folder: beside the sources, or in the user's cache if that is not writable."""
-    for home in (
-        _PACKAGE / "__pycache__",
-        Path.home() / ".cache" / "partage",
-        Path(tempfile.gettempdir()) / "partage",
-    ):
+    """Return where compiled code is stored: beside the sources, or in the user's cache if that is not writable.
+
+    Loading compiled code runs it, so a folder that somebody else owns or can write to is not used.
+    """
+    for home in (_PACKAGE / "__pycache__", _user_cache()):
+        if home is None:
+            continue
         found = home / f"compiled-{sources()}"
         try:
             if not found.exists():
                 _remove_old(home)
-                found.mkdir(parents=True, exist_ok=True)
+                found.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if os.access(found, os.W_OK) and _is_ours(found):
+                return found
         except OSError:
             continue
-        if os.access(found, os.W_OK):
-            return found
     return Path(tempfile.mkdtemp(prefix="partage-"))
+
+
+def _user_cache() -> Path | None:
+    """Return the user's cache; None for a user without a home."""
+    try:
+        return Path.home() / ".cache" / "partage"
+    except RuntimeError:
+        return None
+
+
+def _is_ours(found: Path) -> bool:
+    """Whether this user, or the administrator, owns a folder and nobody else can write to it."""
+    if os.name != "posix":
+        return True
+    status = found.stat()
+    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
 
 
 def _remove_old(home: Path) -> None:

@@ -20,13 +20,15 @@ import math
 from collections.abc import Iterator
 from typing import Self
 
+from partage.errors import InputError
+
 Key = tuple[int, int]
 
 TAPE = 0
 OTHER = 2**64 - 1
 TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
 DECISIONS = 2**32
-DRAWS_PER_PULL = 2**14
+DRAWS_PER_PULL = 2**14  # at most; the next draw would be the first of the next pull
 
 _WORD = 2**64 - 1
 _M0, _M1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
@@ -116,6 +118,8 @@ class Draws:
 
     def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield the blocks of words of the next draw."""
+        if self._drawn == DRAWS_PER_PULL:
+            raise InputError(f"A decision may draw at most {DRAWS_PER_PULL:,} times.")
         entry = self._pull * DRAWS_PER_PULL + self._drawn
         self._drawn += 1
         block = 0

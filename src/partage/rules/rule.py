@@ -54,7 +54,7 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python, JSON, game files and on the command line.
+        The name in Python. `balance` is also a key of JSON and game files, and a flag of the command line.
     default
         The value if none is given.
     summary
@@ -82,7 +82,9 @@ class BuiltIn:
     parameters
         What can be set.
     live
-        Whether the live controller runs it: it decides from the board alone.
+        Whether the live controller runs it. Such a rule decides from the board alone and draws nothing: an agent
+        explores the least-broadcast open arm that it shares, and otherwise commits (`explore_or_commit`). Client and
+        verifier rely on that.
     private
         Whether `decide` reads the agent's own record.
     kernel
