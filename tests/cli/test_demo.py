@@ -47,8 +47,8 @@ def test_the_demo_plays_settles_and_verifies(tmp_path, easy):
             f"{BEST} is found to be the best",
             f"Closing. Leader: {BEST}",
             "Settlement equal-share-expected",
-            "operator.ndjson is right: the whole ledger",
-            "morel.ndjson is right: an agent's copy",
+            "operator.ndjson is valid: the whole ledger",
+            "morel.ndjson is valid: an agent's copy",
         )
     ]
     assert places == sorted(places)
