@@ -97,6 +97,8 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "balance is nan": (lambda: partage.BalancedETC(balance=math.nan), ("balance", "nan", "at least 1")),
     "balance is a word": (lambda: partage.BalancedETC(balance="much"), ("balance", "'much'", "at least 1")),
     "unknown rule": (lambda: make_rule("three-ucb"), ("'three-ucb'", "two-ucb", "full-sharing")),
+    "rule's name is a list": (lambda: make_rule([]), ("[]", "two-ucb", "full-sharing")),
+    "rule's name is None": (lambda: make_rule(None), ("None", "two-ucb", "full-sharing")),
     "balance for 2-UCB": (lambda: make_rule("two-ucb", balance=2.0), ("two-ucb", "2.0", "no balance")),
     "runs below 1": (lambda: partage.play(GAME, ETC, runs=0), ("runs", "0", f"{WHOLE} 1")),
     "half a run": (lambda: partage.play(GAME, ETC, runs=2.5), ("runs", "2.5", f"{WHOLE} 1")),
@@ -154,6 +156,10 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "shares are a number": (lambda: partage.Sharing.lists(3, arms=2), ("shares", "3", "one list of arms per agent")),
     "best arms are a number": (lambda: partage.Sharing.scarce_best(4, 2, best=1), ("best arms", "1", "list")),
+    "ledger is a number": (lambda: partage.verify(123), ("ledger", "123", "path")),
+    "ledger is None": (lambda: partage.verify(None), ("ledger", "None", "path")),
+    "a ledger's line is a number": (lambda: partage.verify([1]), ("line", "1", "string or bytes")),
+    "head is a number": (lambda: partage.verify([], head=1), ("head", "1", "a string")),
     "game file is a number": (lambda: partage.read_game(3), ("game file", "3", "a path")),
 }
 
