@@ -236,6 +236,18 @@ def test_an_address_where_something_else_answers_is_named(new: New) -> None:
         agent.ask()
 
 
+def test_a_redirect_is_refused(new: New, tmp_path: Path) -> None:
+    live = new(["a"])
+    agent = live.joined("a")
+    live.fault = lambda request: httpx.Response(302, headers={"Location": "https://elsewhere.example"}, text="moved")
+    for attempt in (agent.ask, agent.leave, lambda: agent.ledger(tmp_path / "ledger.ndjson")):
+        with pytest.raises(Refused, match="redirects to another address"):
+            attempt()
+    assert list(tmp_path.iterdir()) == []
+    live.fault = lambda request: None
+    assert agent.ask().arm == "a"
+
+
 def test_a_pull_counted_in_a_failed_call_is_handed_out_by_the_next(new: New) -> None:
     live = new(["a", "b"], horizon=1000)
     explore_to_the_end(live)

@@ -93,3 +93,14 @@ def failing(error: Exception) -> httpx.MockTransport:
 def test_no_controller(transport: httpx.BaseTransport, words: str) -> None:
     with Operator(URL, TOKEN, transport=transport) as operator, pytest.raises(Unreachable, match=words):
         operator.collaborations()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_refused(status: int, tmp_path: Path) -> None:
+    answer = httpx.Response(status, headers={"Location": "https://elsewhere.example"}, text="moved\n")
+    with Operator(URL, TOKEN, transport=httpx.MockTransport(lambda request: answer)) as operator:
+        with pytest.raises(Refused, match=f"redirects to another address .status {status}."):
+            operator.collaborations()
+        with pytest.raises(Refused, match=f"redirects to another address .status {status}."):
+            operator.ledger("c1", tmp_path / "ledger.ndjson")
+    assert list(tmp_path.iterdir()) == []

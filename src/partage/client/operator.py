@@ -175,7 +175,7 @@ class Operator:
         """Yield the ledger in parts, as they arrive."""
         path = f"/v1/collaborations{_path(id, '/ledger')}"
         with self._reached(), self._client.stream("GET", path) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 raise refusal(response.status_code, response.read())
             yield from response.iter_bytes()
 
