@@ -71,6 +71,17 @@ def test_what_never_reaches_the_controller(new: New, app: App) -> None:
         Operator("ftp://there", TOKEN)
     with pytest.raises(InputError, match="invalid character"):
         Operator(URL, "two words")
+    with pytest.raises(InputError, match="token is empty"):
+        Operator(URL, "")
+    for token in (5, None, b"bytes"):
+        with pytest.raises(InputError, match="token must be a string"):
+            Operator(URL, token)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must look like"):
+        Operator(None, TOKEN)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="arms must be a list of arm names, not a single string"):
+        app.operator.create("Bakers", "abc", 100)
+    with pytest.raises(InputError, match="arms must be a list of arm names, not 5"):
+        app.operator.create("Bakers", 5, 100)  # type: ignore[arg-type]
     with pytest.raises(FileError, match="cannot be written"):
         app.operator.ledger(new(["a"]).id, "/nowhere/at/all")
 
