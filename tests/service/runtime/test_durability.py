@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from litestar.testing import TestClient
 from tests.support.api import TOKEN, Host, Member, Speaker, serving
@@ -24,7 +26,7 @@ from partage.service.http.app import create_app
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.writer import ATTEMPTS, SNAPSHOT_EVERY
-from partage.service.store import StoreError
+from partage.service.store import Created, Row, StoreError
 
 KILLS = 2
 
@@ -204,6 +206,48 @@ def test_a_full_disk(kind: type[Faulty], unreadable: bool, tmp_path: Path) -> No
         told = await controller.tell(book, agent, pull, 0.5)
         assert told == await controller.tell(book, agent, pull, 0.5)
         assert (told.version, book.state.seq) == (1, seq + 1)
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"kind":"create","seq":1,"time":1,"format":99}', "newer_format"),
+        (b'{"kind":"create"}', "ValidationError"),
+        (None, "no_such_collaboration"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_a_collaboration_that_cannot_be_read_does_not_hide_the_others(
+    kind: type[Faulty],
+    body: bytes | None,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("partage"), "propagate", True)  # a server may have set it up before
+
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        rows = [] if body is None else [Row(1, body, bytes(16), "0" * 64, None)]
+        with store.begin({}) as writing:
+            writing.commit({"c0": rows} if rows else {}, created=[Created("c0", 1, None)])
+        new = NewCollaboration(name="Later", arms=["a", "b"], horizon=1000)
+        later, _ = await controller.create("secret", new)
+        caplog.clear()
+        assert [found.id for found in await controller.library.all()] == [book.id, later]
+        (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
+        assert (warning.message, vars(warning)["collaboration"]) == ("collaboration left out", "c0")
+        assert vars(warning)["error"] == reason
+        with pytest.raises(Refused if body is None or b"99" in body else msgspec.ValidationError):
+            await controller.library.fresh("c0")
+        store.unreadable = True  # then nothing can be read, which is no fault of the collaborations
+        with pytest.raises(StoreError):
+            await controller.library.all()
+        store.unreadable = False
 
     play(kind, tmp_path / "partage.db", game)
 
