@@ -94,12 +94,13 @@ class Board:
         for rank, arm in enumerate(self.tie_order):
             self.rank[arm] = rank
 
-    def copy(self) -> "Board":
-        """Return a board that shares nothing with this one."""
+    def copy(self, *, by_member: bool = True) -> "Board":
+        """Return a board that shares nothing with this one, with an empty `by_member` unless that is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
         other.record = self.record.copy()
-        other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+        if by_member:
+            other.by_member = {member: record.copy() for member, record in self.by_member.items()}
         other.state = copy.deepcopy(self.state)
         return other
 
