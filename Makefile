@@ -8,8 +8,8 @@ PYTEST_FLAGS ?= -n 2 --dist worksteal
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Some containers forbid Python to keep bytecode. Then each of the many processes that tests start would compile all that
-# it imports. git ignores the files.
+# Some containers stop Python from writing bytecode. Each of the many processes that tests start would then compile
+# all that it imports. git ignores the files.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -93,9 +93,9 @@ $(VENV)/.%: requirements/%.txt $(VENV)/.base
 	@$(call compile-bytecode,$(IMPORTS.$*))
 	@touch $@
 
-# Pins that still fit are kept; `make requirements UV_FLAGS=--upgrade` renews them all. dev.txt holds every level, and the
-# others are held to its versions. The file requirements/build.txt is what [build-system] in pyproject.toml asks for.
-requirements: ## remake requirements/*.txt from pyproject.toml
+# Pins that still fit are kept; `make requirements UV_FLAGS=--upgrade` upgrades all. dev.txt has every level, and the
+# others use its versions. requirements/build.txt has what [build-system] in pyproject.toml requires.
+requirements: ## regenerate requirements/*.txt from pyproject.toml
 	@set -e; uv=uv; if ! command -v uv >/dev/null 2>&1; then \
 	    folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	    $(PYTHON) -m venv "$$folder"; \

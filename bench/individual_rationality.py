@@ -94,7 +94,7 @@ def measure(number, runs, seed):
 
     def against(rule, settlement, runs, seed, agent=None):
         if (runs, seed) not in alone:
-            # seeds of their own: paired runs would need their covariance
+            # separate seeds: paired runs would need their covariance
             alone[runs, seed] = play(
                 game.alone(), TwoUCB(), runs=4 * runs, seed=seed + 10**6, settlement="none", baseline=False, jobs=1
             ).overall_regret

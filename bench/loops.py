@@ -27,8 +27,8 @@ def bare_loop(broadcasts, mean, two_log):
 def pull_by_pull(means, shares, horizon, steps, k0, k1, rank):
     """Play Balanced-ETC (B = 1) one pull at a time, for agents that share one Bernoulli arm each.
 
-    The comparison is fair: the leader, the bounds and the fewest broadcasts are kept, not recomputed, and a commit is
-    one comparison and one addition. Play the first `steps` of `horizon`; return explore and commit pulls by agent.
+    The comparison is fair: the leader, the bounds and the fewest broadcasts are updated, not recomputed, and a commit
+    is one comparison and one addition. Play the first `steps` of `horizon`; return explore and commit pulls by agent.
     """
     agents, arms = len(shares), len(means)
     two_log = 2 * math.log(horizon)

@@ -1,7 +1,7 @@
 """Speed and memory of the engine, of starting up and of the live controller: `make bench`.
 
-Most figures are ratios measured in one run. Each time is the best of several, because other work on the machine only
-ever adds to it.
+Most figures are ratios measured in one run. Each time is the best of several, because other work on the machine can
+only slow it down.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def balanced(agents, horizon=10**6):
 
 
 def best(work, times=7):
-    """Return the least seconds that `work` took, after one call that compiles it."""
+    """Return the shortest time of `work` in seconds, after one call that compiles it."""
     work()
     seconds = []
     for _ in range(times):
@@ -46,12 +46,12 @@ def best(work, times=7):
 
 
 def seconds_a_run(game, rule=None, runs=64, jobs=1, times=7):
-    """Return seconds a run, as a user would play it: settled and folded."""
+    """Return the seconds per run, played as a user would: settled and folded."""
     return best(lambda: play(game, rule or BalancedETC(), runs=runs, baseline=False, jobs=jobs), times) / runs
 
 
 def loop_seconds(agents, horizon, share_of_horizon):
-    """Return the seconds that the honest loop would take for one run, timed on a part of it."""
+    """Return the seconds that the plain loop would take for one run, estimated from a part of it."""
     key = tape.run_keys(0, 0, 1)[0]
     tie_order = tape.permutation(key[0], key[1], tape.TIE_ORDER, len(ARMS))
     rank = np.argsort(tie_order)

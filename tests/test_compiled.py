@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import partage
+from partage import compiled
 
 INNER = "from partage.compiled import inner\n@inner\ndef part(x):\n    return {} * x\n"
 KERNEL = (
@@ -54,3 +55,25 @@ def test_a_shared_function_needs_no_numba(tmp_path):
         "print(double(21), 'numba' in sys.modules)\n"
     )
     assert run(tmp_path, "-m", "partage.evidence") == ["42", "False"]
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
+    """Loading compiled code runs it."""
+    monkeypatch.setattr(compiled, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(compiled, "sources", lambda: "digest")
+    monkeypatch.setattr(compiled, "_user_cache", lambda: None)
+    find = compiled.folder.__wrapped__
+    beside = tmp_path / "__pycache__" / "compiled-digest"
+    assert find() == beside
+    beside.chmod(0o777)
+    assert find() != beside
+    beside.chmod(0o755)
+    assert find() == beside
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(compiled.Path, "home", no_home)
+    assert compiled._user_cache() is None

@@ -3,12 +3,14 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from partage import tape
 from partage.engine import rewards
+from partage.errors import InputError
 
 WORDS = st.integers(0, 2**64 - 1)
 KEYS = st.tuples(WORDS, WORDS)
@@ -61,3 +63,11 @@ def test_draws_depend_on_run_agent_and_pull_alone(key, agent, pull):
     others = tape.Draws(key, agent + 1, pull), tape.Draws(key, agent, pull + 1)
     assert first[0] not in [other.uniform() for other in others]
     assert all(math.isfinite(value) for value in first)
+
+
+def test_a_decision_cannot_run_into_the_draws_of_the_next_pull():
+    draws = tape.Draws((1, 2), agent=0, pull=0)
+    draws._drawn = tape.DRAWS_PER_PULL - 1
+    assert draws.uniform() != tape.Draws((1, 2), agent=0, pull=1).uniform()
+    with pytest.raises(InputError, match="at most 16,384"):
+        draws.uniform()

@@ -74,7 +74,7 @@ RANDOM = Random(0)
     [
         ("shares what is private", "broadcast arm"),
         ("no such arm", "one of 0 to"),
-        ("writes on the board", "it may only look"),
+        ("writes on the board", "it must only read them"),
         ("lowest index", "renumbered"),
         ("draws", "two answers"),
         ("empties", "one must stay active"),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TwoUCB,
         UnbalancedETC,
     )
+    from partage.rules import summaries as rules
     from partage.rules.rule import Rule
     from partage.settle import Settlement
     from partage.sharing import RandomSharing, Sharing

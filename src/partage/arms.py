@@ -44,7 +44,7 @@ def _sequence(what: str, values: object) -> tuple[object, ...]:
         raise InputError(f"{what} must be a list of numbers, not {values!r}.")
     given = tuple(values)
     if not given:
-        raise InputError(f"{what} must hold at least one number.")
+        raise InputError(f"{what} must contain at least one number.")
     return given
 
 
@@ -186,8 +186,8 @@ class TruncatedNormal:
     def mean(self) -> float:
         """The expected reward, exact up to rounding.
 
-        The textbook formula, a difference of normal densities, cancels far out and for wide scales. So the density
-        is integrated around its highest point in [0, 1], as far as it is above e^-50 of its height.
+        The textbook formula, a difference of normal densities, loses precision in the tails and for wide scales. So
+        the density is integrated around its highest point in [0, 1], wherever it is above e^-50 of its height.
         """
         mode = min(max(self.location, 0.0), 1.0)
         away = abs(self.location - mode) / self.scale
@@ -267,7 +267,7 @@ class Empirical:
 
 @dataclass(frozen=True)
 class RandomBernoulli:
-    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high`, anew in each run.
+    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high` in each run.
 
     >>> 0.2 <= RandomBernoulli(0.2, 0.4).drawn(np.random.default_rng(0)).mean <= 0.4
     True

@@ -1,4 +1,4 @@
-"""The board: the public state of a game, and nothing else."""
+"""The board: the public state of a game."""
 
 import copy
 import math
@@ -28,13 +28,13 @@ class Record:
         return cls([0] * arms, [0.0] * arms)
 
     def add(self, arm: int, reward: float) -> None:
-        """Note one reward of an arm."""
+        """Record one reward of an arm."""
         self.counts[arm] += 1
         self.sums[arm] += reward
         self.latest = arm
 
     def copy(self) -> "Record":
-        """Return a record that shares nothing with this one."""
+        """Return an independent copy of this record."""
         return Record(list(self.counts), list(self.sums), self.latest)
 
 
@@ -54,7 +54,7 @@ class Board:
     tie_order
         The arms in the order in which ties are broken, drawn once per run and public.
     public
-        Whether somebody shares the arm, or once did. The rule leaves other arms alone.
+        Whether somebody shares the arm, or once did. Rules ignore other arms.
     shared
         Whether somebody shares the arm now. In live play a public arm may lose its last sharer: it keeps its record,
         and cannot be explored until it is shared again.
@@ -65,10 +65,9 @@ class Board:
     by_member
         The same for each member that broadcast: who broadcast what.
     active
-        Whether the arm is still in play (the paper's A(t)). A rule's `revise` eliminates arms.
+        Whether the arm is not eliminated (the paper's A(t)). A rule's `revise` eliminates arms.
     state
-        Public state of the rule's own, which `revise` keeps up to date. It must be plain JSON data; None if the rule
-        has none.
+        Public state of the rule, which `revise` updates. It must be plain JSON data; None if the rule has none.
     rank
         The position of each arm in the tie order.
     """
@@ -95,7 +94,7 @@ class Board:
             self.rank[arm] = rank
 
     def copy(self, *, by_member: bool = True) -> "Board":
-        """Return a board that shares nothing with this one, with an empty `by_member` unless that is wanted."""
+        """Return an independent copy of this board, with an empty `by_member` unless it is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
         other.record = self.record.copy()
@@ -105,7 +104,7 @@ class Board:
         return other
 
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
-        """Note one reward that a member broadcast. The rule's `revise` comes after it."""
+        """Record one reward that a member broadcast. Call the rule's `revise` afterwards."""
         self.record.add(arm, reward)
         if member not in self.by_member:
             self.by_member[member] = Record.empty(self.arms)
@@ -126,7 +125,7 @@ class Board:
         return [arm for arm in range(self.arms) if self.active[arm]]
 
     def standing(self) -> list[int]:
-        """Return the active arms that somebody shares: those that exploration is about."""
+        """Return the active arms that somebody shares: the candidates for exploration."""
         return [arm for arm in range(self.arms) if self.active[arm] and self.shared[arm]]
 
     def handed(self, arm: int) -> int:
@@ -134,7 +133,7 @@ class Board:
         return self.record.counts[arm] + self.claims[arm]
 
     def mean(self, arm: int) -> float:
-        """Return the mean of the broadcast rewards; an arm never broadcast ranks below every other."""
+        """Return the mean of the broadcast rewards; an arm that was never broadcast ranks below all others."""
         return self.record.sums[arm] / self.counts[arm] if self.counts[arm] else -math.inf
 
     def upper(self, arm: int) -> float:
@@ -154,5 +153,5 @@ class Board:
         return min(arms, key=lambda arm: (-self.mean(arm), self.rank[arm]))
 
     def leader(self) -> int:
-        """Return the active arm with the highest mean: what a commit pulls."""
+        """Return the active arm with the highest mean, which a commit pulls."""
         return self.best(self.actives())

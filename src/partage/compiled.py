@@ -3,12 +3,12 @@
 - `@compiled` makes a kernel, and `@inner` or `@inlined` a function that only kernels call. They need numba, so only
   rooms of the `research` and `server` extras use them.
 - `@shared` marks a plain function that kernels call too. Plain Python calls it as it is; a kernel calls its compiled
-  twin. Importing a shared function does not import numba. Both give the same bits, provided that the function sticks
-  to arithmetic, comparisons, `math.sqrt`, `math.log` and `math.exp`: other functions of `math`, and powers, have
-  another implementation in numba.
+  twin. Importing a shared function does not import numba. Both give the same bits, provided that the function uses
+  only arithmetic, comparisons, `math.sqrt`, `math.log` and `math.exp`: other functions of `math`, and powers, are
+  implemented differently in numba.
 
-numba keeps compiled code on disk until the file of the function itself changes, and does not notice changes in the
-functions it calls. So compiled code is kept in a folder named after a digest of all sources it may come from.
+numba caches compiled code on disk until the file of the function itself changes, and does not notice changes in the
+functions it calls. So the cache folder is named after a digest of all sources that compiled code may come from.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "rules", "settle", "simulate", "theory")
-_MODULES = ("arms.py", "evidence.py", "tape.py")
+_MODULES = ("arms.py", "compiled.py", "evidence.py", "tape.py")
 _KEPT = 7 * 24 * 3600  # seconds
 
 
@@ -80,8 +80,8 @@ class Inner:
 def inner(function: Callable[..., Any]) -> Inner:
     """Make an inner function of kernels.
 
-    A kernel has an entry for plain Python and a file on disk. Both take time to compile, and an inner function needs
-    neither.
+    A kernel has an entry point for plain Python and a file in the cache. Both take time to compile, and an inner
+    function needs neither.
     """
     return Inner(function, inlined=False)
 
@@ -96,7 +96,7 @@ def inlined(function: Callable[..., Any]) -> Inner:
 
 @cache
 def _teach_numba() -> None:
-    """Tell numba what a shared function and an inner function stand for inside a kernel."""
+    """Tell numba to use the compiled form of shared and inner functions inside a kernel."""
     from numba import types
     from numba.extending import typeof_impl
 
@@ -122,22 +122,39 @@ def sources() -> str:
 
 @cache
 def folder() -> Path:
-    """Return where compiled code is kept: beside the sources, or in the user's cache if that is not writable."""
-    for home in (
-        _PACKAGE / "__pycache__",
-        Path.home() / ".cache" / "partage",
-        Path(tempfile.gettempdir()) / "partage",
-    ):
+    """Return where compiled code is stored: beside the sources, or in the user's cache if that is not writable.
+
+    Loading compiled code runs it, so a folder that somebody else owns or can write to is not used.
+    """
+    for home in (_PACKAGE / "__pycache__", _user_cache()):
+        if home is None:
+            continue
         found = home / f"compiled-{sources()}"
         try:
             if not found.exists():
                 _remove_old(home)
-                found.mkdir(parents=True, exist_ok=True)
+                found.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if os.access(found, os.W_OK) and _is_ours(found):
+                return found
         except OSError:
             continue
-        if os.access(found, os.W_OK):
-            return found
     return Path(tempfile.mkdtemp(prefix="partage-"))
+
+
+def _user_cache() -> Path | None:
+    """Return the user's cache; None for a user without a home."""
+    try:
+        return Path.home() / ".cache" / "partage"
+    except RuntimeError:
+        return None
+
+
+def _is_ours(found: Path) -> bool:
+    """Whether this user, or the administrator, owns a folder and nobody else can write to it."""
+    if os.name != "posix":
+        return True
+    status = found.stat()
+    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
 
 
 def _remove_old(home: Path) -> None:

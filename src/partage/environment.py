@@ -3,7 +3,7 @@
 import os
 
 OPERATOR_TOKEN = "PARTAGE_OPERATOR_TOKEN"  # the operator's token, for the server and for the operator's commands
-DATABASE = "PARTAGE_DATABASE"  # where the server keeps its data: a path or a postgresql:// address
+DATABASE = "PARTAGE_DATABASE"  # where the server stores its data: a path or a postgresql:// address
 LOG_LEVEL = "PARTAGE_LOG_LEVEL"  # how much the server logs
 URL = "PARTAGE_URL"  # the controller's address, for the operator's commands
 INVITE = "PARTAGE_INVITE"  # an invite's code, for `partage agent join`
@@ -41,7 +41,7 @@ def pass_on(**variables: str) -> None:
 
 
 def for_child(**variables: str) -> dict[str, str]:
-    """Return the environment for a process of its own: nothing of Partage's but these variables.
+    """Return the environment for a child process, with no variables of Partage except these.
 
     Examples
     --------

@@ -83,5 +83,5 @@ def require(what: str, extra: str) -> None:
 def _installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except (ImportError, ValueError):  # something between here and the package forbids it
+    except (ImportError, ValueError):  # an import hook forbids it
         return False

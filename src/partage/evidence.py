@@ -83,7 +83,7 @@ def mixture_loss(count: int, total: float) -> float:
 
 @shared
 def apart(count: float, total: float, other_count: float, other_total: float) -> float:
-    """Return n kl(mean, q) + n' kl(mean', q), q the pooled mean: how strongly two records tell two means apart."""
+    """Return n kl(mean, q) + n' kl(mean', q), q the pooled mean: how strongly two records separate two means."""
     pooled = (total + other_total) / (count + other_count)
     if pooled <= 0.0 or pooled >= 1.0:  # both means equal it, up to rounding
         return 0.0

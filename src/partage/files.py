@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all."""
+"""Writing files atomically."""
 
 import os
 import tempfile

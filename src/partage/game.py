@@ -69,7 +69,7 @@ class Game:
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
-        """The expected reward of each arm (the paper's mu); nan if it is drawn anew in each run."""
+        """The expected reward of each arm (the paper's mu); nan if it is drawn for each run."""
         return np.array([arm.mean for arm in self.arms])
 
     @cached_property
@@ -100,7 +100,7 @@ class Game:
 
     @property
     def random(self) -> bool:
-        """Whether arms or sharing are drawn anew in each run. The order of agents does not count."""
+        """Whether arms or sharing are drawn for each run. The order of agents does not count."""
         return isinstance(self.sharing, RandomSharing) or any(isinstance(arm, RandomBernoulli) for arm in self.arms)
 
     def with_sharing(self, sharing: Sharing | RandomSharing) -> "Game":

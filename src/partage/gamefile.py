@@ -57,7 +57,7 @@ class GameFile:
     sharing
         The sharing pattern, in words.
     rule, balance, settlement, fee
-        As in the file; None if it does not say. Names and the fee are checked later, by rules and settlements.
+        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
     """
 
     game: Game
@@ -117,7 +117,7 @@ def game_by_flags(
 
 
 def number(text: str) -> int | float | str:
-    """Return the number that `text` spells; if it spells none, the text, which a later check refuses.
+    """Return `text` as a number; if it is not one, return the text, which a later check refuses.
 
     >>> number("1_000"), number("1e6"), number("many")
     (1000, 1000000.0, 'many')

@@ -1,6 +1,6 @@
 """Sharing: which arms each agent shares, and the order in which agents act.
 
-A `Sharing` is fixed; a `RandomSharing` is drawn anew in each run. In code, agents and arms count from 0.
+A `Sharing` is fixed; a `RandomSharing` is drawn for each run. In code, agents and arms count from 0.
 """
 
 import re
@@ -130,7 +130,7 @@ class Sharing:
 
     @staticmethod
     def random(agents: int, arms: int) -> "RandomSharing":
-        """Each agent shares one random arm, and every arm has a sharer. It is drawn anew in each run."""
+        """Each agent shares one random arm, and every arm has a sharer. It is drawn for each run."""
         return RandomSharing(agents, arms)
 
     @staticmethod
@@ -167,7 +167,7 @@ class Sharing:
         return np.bincount(self.shared, minlength=self.arms).astype(np.int64)
 
     def in_shuffled_order(self, shuffled: bool = True) -> Self:
-        """Return the same sharing, with the order of agents shuffled anew in each run."""
+        """Return the same sharing, with the order of agents shuffled for each run."""
         return replace(self, shuffled=shuffled)
 
     def drawn(self, generator: np.random.Generator) -> "Sharing":
@@ -210,7 +210,7 @@ class RandomSharing:
             )
 
     def in_shuffled_order(self, shuffled: bool = True) -> Self:
-        """Return the same sharing, with the order of agents shuffled anew in each run."""
+        """Return the same sharing, with the order of agents shuffled for each run."""
         return replace(self, shuffled=shuffled)
 
     def sharers(self) -> NDArray[np.int64]:

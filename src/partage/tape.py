@@ -20,13 +20,15 @@ import math
 from collections.abc import Iterator
 from typing import Self
 
+from partage.errors import InputError
+
 Key = tuple[int, int]
 
 TAPE = 0
 OTHER = 2**64 - 1
 TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
 DECISIONS = 2**32
-DRAWS_PER_PULL = 2**14
+DRAWS_PER_PULL = 2**14  # at most; the next draw would be the first of the next pull
 
 _WORD = 2**64 - 1
 _M0, _M1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
@@ -70,8 +72,8 @@ def permutation(key: Key, purpose: int, size: int) -> list[int]:
 class Draws:
     """The randomness of one decision: pull number `pull`, counted from 0, of agent number `agent`.
 
-    Each call gives the next draw. The same run, agent and pull give the same draws, so a randomised rule answers the
-    same when it is asked again, and a game that is played again is played in the same way.
+    Each call gives the next draw. The same run, agent and pull give the same draws, so a randomised rule gives the
+    same answer when it is asked again, and a game that is played again is played in the same way.
 
     >>> draws = Draws((1, 2), agent=0, pull=7)
     >>> 0 <= draws.uniform() < 1
@@ -116,6 +118,8 @@ class Draws:
 
     def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield the blocks of words of the next draw."""
+        if self._drawn == DRAWS_PER_PULL:
+            raise InputError(f"A decision may draw at most {DRAWS_PER_PULL:,} times.")
         entry = self._pull * DRAWS_PER_PULL + self._drawn
         self._drawn += 1
         block = 0

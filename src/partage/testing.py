@@ -16,17 +16,17 @@ from partage.tape import Draws
 
 
 def check_rule(rule: Rule, seed: int = 0) -> None:
-    """Check that a rule keeps to the game.
+    """Check that a rule follows the rules of the game.
 
     The reference plays it on small games of every shape: one agent, one arm, agents that share nothing, arms that
     nobody shares, equal arms, very short horizons. The rule must
 
     - pull arms that exist, and broadcast only arms that the agent shares;
-    - decide from the board, the agent's shares and record and the given draws: asked twice, it answers the same;
+    - decide from the board, the agent's shares and record and the given draws: asked twice, it gives the same answer;
     - leave the board and the record unchanged when it decides, and the record when it revises;
     - keep at least one public arm active, and no arm that nobody shares;
     - play the same game twice in the same way;
-    - treat arms alike: with the arms renumbered, tie order included, it decides the same.
+    - treat arms alike: with the arms and the tie order renumbered, it makes the same decision.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
         pulls = (tally.explore + tally.commit).sum(axis=1)
         _require((pulls == game.horizon).all(), f"An agent pulled {pulls.min()} times in {game.horizon} steps.")
         again = play_reference(game, rule, key)
-        _require(tally == again, "The rule played the same game in two ways: it keeps a memory or draws at random.")
+        _require(tally == again, "The rule played the same game in two ways: it keeps state or draws at random.")
 
 
 def _require(holds: object, sentence: str) -> None:
@@ -83,7 +83,7 @@ class _Watched:
         before = copy.deepcopy((board, own))
         pull = self._decide(board, shares, own, draws.again())
         arm, share = self._checked(pull, board, shares)
-        _require((board, own) == before, "`decide` changed the board or the agent's record; it may only look.")
+        _require((board, own) == before, "`decide` changed the board or the agent's record; it must only read them.")
         asked_again = self._decide(board, shares, own, draws.again())
         _require(asked_again == pull, "Asked twice about the same board, the rule gave two answers.")
         self._steps += 1
@@ -127,5 +127,5 @@ class _Watched:
         arm, share = self._decide(mirror, frozenset(last - arm for arm in shares), mine, draws.again())
         _require(
             last - arm == pull.arm and bool(share) == pull.share,
-            "With the arms renumbered the rule decided otherwise; ties must be broken by `board.rank`.",
+            "With the arms renumbered the rule decided differently; ties must be broken by `board.rank`.",
         )

@@ -78,7 +78,7 @@ def test_a_ledger_verifies_with_ceilings_taken_on_trust():
     assert found["ok"]
     assert any("ceiling" in sentence for sentence in found["trusted"]), found["trusted"]
     shown = partage("verify", str(LEDGERS / "glr-expected.ndjson"))
-    assert "is right: the whole ledger" in shown.stdout
+    assert "is valid: the whole ledger" in shown.stdout
 
 
 def test_the_operators_and_agents_commands_reach_for_the_network(tmp_path):

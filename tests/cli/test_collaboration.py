@@ -60,14 +60,14 @@ def test_a_collaboration_from_its_creation_to_its_verified_ledger(controller, op
     assert [row["name"] for row in rows] == ["Morel", "Haddad", ""]
     assert sum(int(row["net"]) for row in rows) == 0
     assert [int(row["net"]) for row in rows] == [*(row["net"] for row in settled["rows"]), settled["profit"]]
-    assert operator("settlement", id, "--csv", "--json", code=2).startswith("--csv and --json exclude")
+    assert operator("settlement", id, "--csv", "--json", code=2).startswith("Use --csv or --json")
 
     whole, copy = tmp_path / "whole.ndjson", tmp_path / "copy.ndjson"
     assert f"check them with: partage verify {whole}" in operator("ledger", id, "-o", str(whole))
     assert operator("ledger", id, "-o", "-") == whole.read_text()
     found = partage("verify", str(whole), "--head", head)
     assert found.code == 0, found
-    for words in ("is right: the whole ledger", "Checked:", "Taken on trust:", "Settlement equal-share", "Haddad"):
+    for words in ("is valid: the whole ledger", "Checked:", "Taken on trust:", "Settlement equal-share", "Haddad"):
         assert words in found.out
     with Agent.resume(morel, listen=False) as agent:
         agent.ledger(copy)
@@ -87,7 +87,7 @@ def _check_that_changes_are_found(whole: Path, folder: Path) -> None:
     changed.write_text("".join(lines))
     wrong = partage("verify", str(changed))
     assert wrong.code == 1
-    assert f"is wrong. Line {at + 1}: " in wrong.out
+    assert f"is not valid. Line {at + 1}: " in wrong.out
     assert wrong.err == ""
     assert json.loads(partage("verify", str(changed), "--json").out)["problem"][0] == at + 1
     wrong = partage("verify", str(whole), "--head", "0" * 63 + "1")
@@ -199,4 +199,4 @@ def test_a_file_that_is_no_ledger_is_wrong_from_its_first_line(tmp_path):
     file.write_bytes(b"\x00\xff\n")
     ended = partage("verify", str(file))
     assert ended.code == 1
-    assert "is wrong. Line 1: " in ended.out
+    assert "is not valid. Line 1: " in ended.out

@@ -32,8 +32,8 @@ def test_the_demo_plays_settles_and_verifies(tmp_path):
             "is found to be the best",
             "Closing. Leader: Moulin du Pont Vieux",
             "Settlement equal-share-expected",
-            "operator.ndjson is right: the whole ledger",
-            "morel.ndjson is right: an agent's copy",
+            "operator.ndjson is valid: the whole ledger",
+            "morel.ndjson is valid: an agent's copy",
         )
     ]
     assert places == sorted(places)

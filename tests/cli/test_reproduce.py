@@ -94,7 +94,7 @@ def test_the_paper_is_reproduced_and_audited_at_few_runs(tmp_path):
     ("arguments", "says"),
     [
         (["nothing"], "there are balanced, imbalanced, profit, over-time, random, balance, order"),
-        (["no.py"], "no.py is not there"),
+        (["no.py"], "no.py does not exist"),
         (["balanced", "--runs", "0"], "The number of runs is 0"),
         (["balanced", "--runs", "many"], "The number of runs is 'many'"),
         (["balanced", "--seed", "-1"], "The seed is -1"),

@@ -28,7 +28,7 @@ def layers() -> list[set[str]]:
 
 
 def test_the_table_of_rooms_is_the_import_contract():
-    rows = first_cells(section(CONTRIBUTING, "The rooms of the house"))
+    rows = first_cells(section(CONTRIBUTING, "Layout"))
     assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == layers()
 
 

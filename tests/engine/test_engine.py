@@ -119,7 +119,7 @@ def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, s
 )
 def test_regret_over_time_that_is_not_kept_is_refused(rule, shares):
     game = Game(bernoulli([0.9, 0.5]), Sharing.lists(shares, 2), horizon=50)
-    with pytest.raises(InputError, match="regret over time is not kept for the rule"):
+    with pytest.raises(InputError, match="regret over time is not recorded for the rule"):
         list(play_runs(game, rule, tape.run_keys(0, 0, 1), [10]))
 
 

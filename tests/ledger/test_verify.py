@@ -209,14 +209,14 @@ def test_whose_copy_cannot_always_be_told() -> None:
     named = verify(table.lines(silent), agent=silent)
     assert named.row is not None
     assert named.row.commit == 0
-    assert problem(table.lines(silent), agent="a9")[1] == "The agent who was named is not in this ledger."
+    assert problem(table.lines(silent), agent="a9")[1] == "The given agent is not in this ledger."
 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_another_agents_copy(closed: bool) -> None:
     number, sentence = problem(a_game(closed=closed).lines("a4"), agent="a2")
     assert number is None
-    assert "not the copy of the agent who was named" in sentence
+    assert "not the given agent's copy" in sentence
 
 
 def test_a_history_without_a_kept_head_is_trusted() -> None:

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from bench.wrong_exclusions import GAMES, wrong_exclusions
+from bench.wrong_eliminations import GAMES, wrong_eliminations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
@@ -367,7 +367,7 @@ EXTREME = st.one_of(
 
 @settings(max_examples=400)
 @given(game=games(every_arm_shared=True, arms=EXTREME, horizons=st.integers(100, 800)), rule=RULES, seed=SEEDS)
-def test_engine_equals_reference_through_exclusions(game, rule, seed):
+def test_engine_equals_reference_through_eliminations(game, rule, seed):
     same(game, rule, seed)
 
 
@@ -538,19 +538,19 @@ def test_the_inequality_behind_the_threshold(n, m, p, q, whole):
 @pytest.mark.parametrize(("horizon", "agents"), [(10, 1), (10, 3), (50, 3)])
 @pytest.mark.parametrize("name", ["0.5, 0.5", "0.5, 0.45", "beta(0.1, 0.1) thrice"])
 def test_the_best_arm_is_rarely_ever_eliminated(name, horizon, agents):
-    """At most 1/T, on hard games; and now and then it is, where T is short (bench/wrong_exclusions.py has more)."""
+    """At most 1/T, on hard games; and now and then it is, where T is short (bench/wrong_eliminations.py has more)."""
     runs = 20_000 if horizon == 10 else 6_000
-    wrong = wrong_exclusions(GAMES[name], horizon, agents, runs)
+    wrong = wrong_eliminations(GAMES[name], horizon, agents, runs)
     assert stats.binomtest(wrong, runs, 1 / horizon, alternative="greater").pvalue > 1e-6
     if horizon == 10 and name == "0.5, 0.5":
         assert wrong > 20
 
 
-def test_the_measure_of_wrong_exclusions_would_notice():
+def test_the_measure_of_wrong_eliminations_would_notice():
     """With the bar at nothing the best arm is eliminated far too often, and is seen to be."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("partage.engine.balanced_glr.elimination_threshold", lambda *_: 0.0)
-        wrong = wrong_exclusions(GAMES["0.5, 0.5"], 50, 3, 2000)
+        wrong = wrong_eliminations(GAMES["0.5, 0.5"], 50, 3, 2000)
     assert stats.binomtest(wrong, 2000, 1 / 50, alternative="greater").pvalue < 1e-6
 
 
@@ -558,4 +558,4 @@ def test_the_watch_sees_what_the_engine_plays():
     """Runs that end without the best arm are among those in which it was ever eliminated."""
     game = Game(bernoulli([0.5, 0.5]), Sharing.round_robin(3, 2), horizon=10)
     gone = sum(not play_run(game, BalancedGLR(), seed=0, run=run).active[0] for run in range(2000))
-    assert 0 < gone <= wrong_exclusions(GAMES["0.5, 0.5"], 10, 3, 2000)
+    assert 0 < gone <= wrong_eliminations(GAMES["0.5, 0.5"], 10, 3, 2000)

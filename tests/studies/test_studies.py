@@ -327,7 +327,7 @@ def test_a_study_file_that_is_none_is_named(tmp_path, text, says):
 
 
 def test_a_study_file_that_is_not_there_is_named():
-    with pytest.raises(partage.FileError, match=r"nowhere\.py is not there"):
+    with pytest.raises(partage.FileError, match=r"nowhere\.py does not exist"):
         find([str(Path("nowhere.py"))])
 
 

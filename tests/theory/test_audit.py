@@ -155,7 +155,7 @@ def test_the_check_of_exploration_must_agree_with_the_play(monkeypatch: pytest.M
         counts[:] = 1
 
     monkeypatch.setattr(room, "check_exploration", miscounts)
-    with pytest.raises(AssertionError, match="other broadcasts"):
+    with pytest.raises(AssertionError, match="different broadcasts"):
         measure(SMALL, BalancedETC(), runs=2, seed=0)
 
 

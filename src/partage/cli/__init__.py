@@ -1,7 +1,7 @@
 """The command line: one function per command, each thin.
 
 Every error that Partage raises on purpose, and every mistake in the command line itself, becomes one sentence on
-standard error and exit code 2. What is slow to import is imported inside the command that needs it.
+standard error and exit code 2. Slow imports are inside the commands that need them.
 """
 
 import io
@@ -22,7 +22,7 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a character that the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="replace")  # instead of failing on characters that it cannot show
     app(prog_name="partage")
 
 

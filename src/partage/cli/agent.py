@@ -50,7 +50,7 @@ def join(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
     share: Annotated[
         list[str] | None,
-        typer.Option(metavar="ARM", help="An arm whose rewards the agent shares; repeat it for each."),
+        typer.Option(metavar="ARM", help="An arm whose rewards the agent shares; repeat the option for each arm."),
     ] = None,
     state: Annotated[Path, typer.Option(metavar="FILE", help="File for the token and pending reports.")] = Path(
         "partage-agent.json"
@@ -60,7 +60,7 @@ def join(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
-    """Join a collaboration with an invite, and keep the agent's token in a state file.
+    """Join a collaboration with an invite, and save the agent's token in a state file.
 
     [bold]partage agent join - "Boulangerie Morel" --share "Moulin A" --state morel.json < link.txt[/bold]
     """

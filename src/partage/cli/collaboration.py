@@ -44,7 +44,7 @@ def _operator(url: str, token_file: Path | None) -> "Operator":
 
 
 def _token(file: Path | None) -> str:
-    """Return the operator's token, from a file or the environment: other users could see an option's value."""
+    """Return the operator's token, from a file or the environment. Other users could see the value of an option."""
     if file is None:
         token = environment.operator_token()
     else:
@@ -63,7 +63,7 @@ def _token(file: Path | None) -> str:
 
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
-    arm: Annotated[list[str], typer.Option(metavar="ARM", help="An option to learn about; repeat it for each.")],
+    arm: Annotated[list[str], typer.Option(metavar="ARM", help="Name of an arm; repeat the option for each arm.")],
     horizon: Annotated[str, typer.Option(metavar="T", help="Pulls per agent.")],
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
@@ -209,7 +209,7 @@ def close(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Close a collaboration for good and print its settlement.
+    """Close a collaboration permanently and print its settlement.
 
     [bold]partage collaboration close c0123456789ab --yes[/bold]
     """
@@ -228,20 +228,20 @@ def close(
 def settlement(
     id: Id,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print one line per agent, then the controller's, as CSV.")
+        bool, typer.Option("--csv", help="Print CSV: one line per agent, and one for the controller.")
     ] = False,
     url: Url = LOCAL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Print who gets and pays what: as it closed, or as if it closed now.
+    """Print who gets and pays what; before the close, as if it closed now.
 
     In CSV and JSON, amounts are integers in micro-units: 1,000,000 is 1.
 
     [bold]partage collaboration settlement c0123456789ab --csv[/bold]
     """
     if as_csv and json:
-        raise InputError("--csv and --json exclude each other.")
+        raise InputError("Use --csv or --json, not both.")
     with _operator(url, token_file) as operator:
         found = operator.settlement(id)
     if as_csv:
@@ -267,7 +267,7 @@ def _write_csv(found: "SettlementView") -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in found.rows:
-        # Agents choose their names, and a spreadsheet would take some for formulas.
+        # Agents choose their names, and a spreadsheet would read some as formulas.
         name = f"'{row.name}" if row.name.lstrip()[:1] in tuple("=+-@|") else row.name
         writer.writerow([name if column == "name" else getattr(row, column) for column in columns])
     writer.writerow(["controller", "", "", "", found.charge, found.compensation, found.profit])

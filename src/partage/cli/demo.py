@@ -17,7 +17,7 @@ def demo(
         float, typer.Option(metavar="P", help="Pulls of each baker per second, while they explore.")
     ] = 1.5,
     minutes: Annotated[
-        float, typer.Option(metavar="M", help="The longest time to play, even if exploration is not over.")
+        float, typer.Option(metavar="M", help="Maximum minutes of play, even if exploration is not over.")
     ] = 4.0,
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
@@ -25,10 +25,10 @@ def demo(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 picks a free port.")] = 0,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep database, log and ledgers here; by default they are deleted."),
+        typer.Option(metavar="FOLDER", help="Folder for the database, log and ledgers; by default they are deleted."),
     ] = None,
 ) -> None:
-    """Watch a dozen bakers find the best flour supplier together: about three minutes, also live in the browser.
+    """Watch a dozen bakers find the best flour supplier together, also live in the browser: about three minutes.
 
     The demo starts a controller, plays over HTTP with the real client, closes, settles, and verifies the ledger.
     Then it keeps serving until Ctrl-C.

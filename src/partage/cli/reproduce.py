@@ -12,7 +12,9 @@ from partage.errors import require
 def reproduce(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STUDY]...", help="Names of studies, or files of your own; all by default."),
+        typer.Argument(
+            metavar="[STUDY]...", help="Names of studies, or paths of study files; by default all of the paper."
+        ),
     ] = None,
     runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs of each game.")] = "100",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same result.")] = "0",
@@ -25,8 +27,8 @@ def reproduce(
 ) -> None:
     """Play the paper's studies, judge its claims and write a report.
 
-    Finished parts are kept: after Ctrl-C the same command continues from there. The exit code is 1 if the verdict on
-    a claim differs from the known one at full size.
+    Finished parts are cached: after Ctrl-C, the same command continues from there. The exit code is 1 if the verdict
+    on a claim differs from the one known from full-size runs.
 
     [bold]partage reproduce balanced imbalanced --runs 20 --out results[/bold]
     """

@@ -15,8 +15,8 @@ def serve(
         typer.Option(
             metavar="URL",
             envvar=environment.DATABASE,
-            help="The path of an SQLite file, or postgresql://USER:PASSWORD@HOST/DATABASE. Better pass a password "
-            "in the variable: other users of this machine can see a command's options.",
+            help="The path of an SQLite file, or postgresql://USER:PASSWORD@HOST/DATABASE. Pass a password in the "
+            "variable instead: other users of this machine can see a command's options.",
         ),
     ] = "partage.db",
     host: Annotated[
@@ -28,7 +28,8 @@ def serve(
 ) -> None:
     """Run the live controller until Ctrl-C.
 
-    The first start prints the operator's token, once; the variable PARTAGE_OPERATOR_TOKEN sets one of your own.
+    The first start prints the operator's token, which is shown only once. To use your own token, set the variable
+    PARTAGE_OPERATOR_TOKEN.
 
     [bold]partage serve --database partage.db --port 8000[/bold]
     """

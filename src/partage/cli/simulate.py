@@ -15,7 +15,7 @@ from partage.rules import RULES
 if TYPE_CHECKING:
     from partage.gamefile import GameFile
 
-DEFAULT_RULE = "balanced-etc"  # the paper's, as its settlement; a live collaboration has defaults of its own
+DEFAULT_RULE = "balanced-etc"  # the paper's rule; live collaborations have other defaults
 HOW_TO_GIVE_A_GAME = (
     "give a game file, as in: partage simulate game.toml, "
     "or options, as in: partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6"
@@ -46,7 +46,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="fixed|shuffled",
-            help="Whether agents act in a fixed order (default) or in a new one each run.",
+            help="Whether agents act in a fixed order (default) or in a new order in each run.",
             rich_help_panel=GAME,
         ),
     ] = None,

@@ -48,13 +48,13 @@ def complain(sentence: str) -> int:
 
 
 def as_json(found: Any) -> str:
-    """Return JSON for machines; names in other scripts are escaped unless standard output takes UTF-8."""
+    """Return JSON for machines; non-ASCII characters are escaped unless standard output is UTF-8."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=not unicode)
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Do the work on a thread of its own, so that Ctrl-C is noticed while compiled code runs."""
+    """Run the work in a separate thread, so that Ctrl-C works while compiled code runs."""
     outcome: Future[T] = Future()
 
     def do() -> None:

@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Check that no line of a ledger was changed, and that the board and the settlement follow from it.
 
-    The exit code is 0 if the ledger verifies and 1 if not; then the message says which line is wrong.
+    The exit code is 0 if the ledger is valid. Otherwise it is 1, and the message says which line is wrong.
 
     [bold]partage verify bakers.ndjson --head 9f86d081884c7d65…[/bold]
     """

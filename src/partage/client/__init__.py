@@ -1,6 +1,6 @@
 """The client of the live controller.
 
-`Agent` joins a collaboration: it asks what to pull, pulls it, and tells what it paid. `AsyncAgent` does the same for
+`Agent` joins a collaboration: it asks what to pull, pulls it, and reports the reward. `AsyncAgent` does the same for
 asyncio. Rewards that are not shared never leave the process. `Operator` creates and settles collaborations. The
 other names are what their methods return and raise.
 """

@@ -46,11 +46,11 @@ class Agent(BaseAgent):
             reward = my_reward(pull.arm)
             agent.tell(pull, reward)
 
-    Call `tell` for every pull; it sends the reward of a claim (`pull.share`) and no other. With a state file you can
-    simply rerun a program that crashed. An agent belongs to one loop: it is not safe to use from several threads.
+    Call `tell` for every pull; it sends only the rewards of claims (`pull.share`). With a state file you can simply
+    rerun a program that crashed. Use an agent from one thread only; it is not thread-safe.
 
     A crash can lose commit pulls of the last seconds (they do not count in the settlement), and the last few rewards
-    of the agent's own record of arms that nobody shares. It never loses a reward that was told, and never counts
+    of the agent's own record of arms that nobody shares. It never loses a reward passed to `tell`, and never counts
     anything twice.
 
     Parameters
@@ -62,8 +62,8 @@ class Agent(BaseAgent):
         token, so only its owner may read it; if there are arms that nobody shares, it also holds sums of private
         rewards.
     max_pulls_per_board
-        Local pulls per board version (10) while exploration of an arm that the agent shares may still come. After
-        those it waits for a fresh board, for a second at most.
+        Local pulls per board version (10) while the agent may still have to explore an arm. After those it waits for
+        a fresh board, at most one second.
     patience
         Seconds to keep trying when the controller does not answer (60).
     listen
@@ -120,7 +120,7 @@ class Agent(BaseAgent):
     # pulls
 
     def ask(self) -> Pull:
-        """Return what to pull next. A claim that was not told yet comes again."""
+        """Return what to pull next. A claim that was not reported yet is returned again."""
         pull = self._protocol.at_once()
         if pull is None:
             if self._listener is None and self._listens:
@@ -136,7 +136,7 @@ class Agent(BaseAgent):
             self._protocol.keep_private(pull, reward)
 
     def play(self, pull_arm: Callable[[str], float], steps: int) -> Played:
-        """Ask, pull and tell this many times, or until the horizon or the close; then report the rest."""
+        """Ask, pull and tell this many times, or until the horizon or the close; then report all commit pulls."""
         played = Played()
         try:
             for _ in range(steps):
@@ -163,7 +163,7 @@ class Agent(BaseAgent):
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         self._run(self._protocol.leave())
 
-    # what can be read
+    # reading
 
     def board(self) -> BoardView:
         """Return the board as it is now."""
@@ -177,10 +177,10 @@ class Agent(BaseAgent):
         """Write the ledger, as the agent may see it, to a file for `partage verify`."""
         write_atomically(Path(path), self._run(self._protocol.ledger()), READABLE)
 
-    # the end
+    # closing
 
     def close(self) -> None:
-        """Report the rest, save, and close the connection. The agent stays in the collaboration."""
+        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration."""
         try:
             self.flush()
         finally:
@@ -192,7 +192,7 @@ class Agent(BaseAgent):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # a flush would only wait for the controller once more
+        if isinstance(error, Unreachable):  # a flush would only wait for the controller again
             self._run(self._protocol.save())
             self._disconnect()
         else:
@@ -262,7 +262,7 @@ class Listener:
             try:
                 with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:
-                        return  # the calls themselves say what is wrong, and read the board instead
+                        return  # calls report the error, and read the board instead
                     response.raise_for_status()
                     self._follow(response)
                     failures = 0

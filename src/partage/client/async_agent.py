@@ -35,7 +35,7 @@ from partage.ledger.messages import BoardView, SettlementView
 
 T = TypeVar("T")
 
-IN_A_ROW = 100  # local pulls before other tasks of the loop, such as the listener, get their turn
+IN_A_ROW = 100  # local pulls before other tasks of the loop, such as the listener, can run
 
 
 class AsyncAgent(BaseAgent):
@@ -98,7 +98,7 @@ class AsyncAgent(BaseAgent):
     # pulls
 
     async def ask(self) -> Pull:
-        """Return what to pull next. A claim that was not told yet comes again."""
+        """Return what to pull next. A claim that was not reported yet is returned again."""
         self._in_a_row += 1
         if self._in_a_row >= IN_A_ROW:
             self._in_a_row = 0
@@ -118,7 +118,7 @@ class AsyncAgent(BaseAgent):
             self._protocol.keep_private(pull, reward)
 
     async def play(self, pull_arm: Callable[[str], float | Awaitable[float]], steps: int) -> Played:
-        """Ask, pull and tell this many times, or until the horizon or the close; then report the rest."""
+        """Ask, pull and tell this many times, or until the horizon or the close; then report all commit pulls."""
         played = Played()
         try:
             for _ in range(steps):
@@ -146,7 +146,7 @@ class AsyncAgent(BaseAgent):
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         await self._run(self._protocol.leave())
 
-    # what can be read
+    # reading
 
     async def board(self) -> BoardView:
         """Return the board as it is now."""
@@ -160,10 +160,10 @@ class AsyncAgent(BaseAgent):
         """Write the ledger, as the agent may see it, to a file for `partage verify`."""
         write_atomically(Path(path), await self._run(self._protocol.ledger()), READABLE)
 
-    # the end
+    # closing
 
     async def close(self) -> None:
-        """Report the rest, save, and close the connection. The agent stays in the collaboration."""
+        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration."""
         try:
             await self.flush()
         finally:
@@ -175,7 +175,7 @@ class AsyncAgent(BaseAgent):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # a flush would only wait for the controller once more
+        if isinstance(error, Unreachable):  # a flush would only wait for the controller again
             await self._run(self._protocol.save())
             await self._disconnect()
         else:
@@ -244,7 +244,7 @@ class AsyncListener:
             try:
                 async with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:
-                        return  # the calls themselves say what is wrong, and read the board instead
+                        return  # calls report the error, and read the board instead
                     response.raise_for_status()
                     await self._follow(response)
                     failures = 0

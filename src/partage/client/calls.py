@@ -13,7 +13,7 @@ from partage.client.statefile import AgentState
 S = TypeVar("S")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 8.0  # seconds before the first retry, and before any later one
-PASSING = (429, 502, 503, 504)  # statuses that a retry may cure
+PASSING = (429, 502, 503, 504)  # statuses worth a retry
 
 
 class Calls:
@@ -62,7 +62,7 @@ class Calls:
             raise not_a_controller(self._saved.url) from None
 
     def _repeat(self, request: Send) -> Steps[Answer]:
-        """Send the same request again and again, with growing random pauses, until an answer comes."""
+        """Repeat the same request, with growing random pauses, until an answer comes."""
         began, longest = self._clock(), FIRST_PAUSE
         while True:
             reply = yield request

@@ -20,9 +20,9 @@ class Claims:
     Attributes
     ----------
     open
-        The claim that was handed out and not told yet.
+        The claim that was handed out and not reported yet.
     unsure
-        Whether the controller may have handed out a claim that this client does not know.
+        Whether the controller may have handed out a claim that this client does not know about.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Claims:
         return self.open is None
 
     def tell(self, pull: int, reward: float) -> Steps[None]:
-        """Send the reward of a claim. It is on disk first, so that a crash does not lose it."""
+        """Send the reward of a claim. It is written to disk first, so that a crash does not lose it."""
         if self._saved.telling is not None and self._saved.telling[0] != pull:
             yield from self.tell_again()
         if self.open is not None and self.open.number == pull:
@@ -59,7 +59,7 @@ class Claims:
         yield from self._send_told()
 
     def tell_again(self) -> Steps[None]:
-        """Send a reward that an earlier call could not send; if it is refused, this call goes on all the same."""
+        """Send a reward that an earlier call could not send; if it is refused, log that and continue."""
         try:
             yield from self._send_told()
         except Refused as refused:
@@ -71,7 +71,7 @@ class Claims:
         self._saved.asking = new_request()
 
     def _not_now(self, refused: Refused) -> Steps[None]:
-        """Take in why there is no claim, or raise the refusal."""
+        """Handle the reason why there is no claim, or raise the refusal."""
         if refused.code == "horizon_used":
             self._saved.used = self._following.horizon
         elif refused.code == "left":
@@ -85,7 +85,7 @@ class Claims:
             raise refused
 
     def _count(self, claim: int) -> Steps[None]:
-        """Count a claim in the horizon, once: the same claim comes again until it is told."""
+        """Count a claim in the horizon, once: the same claim is returned until it is reported."""
         if claim == self._saved.claim:
             return
         counts = 1
@@ -95,7 +95,7 @@ class Claims:
         self._saved.claim = claim
 
     def _send_told(self) -> Steps[None]:
-        """Send the reward that waits to be acknowledged."""
+        """Send the reward that is not acknowledged yet."""
         assert self._saved.telling is not None
         pull, reward = self._saved.telling
         try:

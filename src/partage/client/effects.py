@@ -1,4 +1,4 @@
-"""Effects: what the client's protocol wants done, as data. `Agent` and `AsyncAgent` carry them out."""
+"""Effects: the actions that the client's protocol requests, as data. `Agent` and `AsyncAgent` carry them out."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field

@@ -14,7 +14,7 @@ __all__ = ["Closed", "HorizonReached", "Refused", "Unreachable"]
 
 
 class Closed(Refused):
-    """The collaboration is closed: no agent pulls any more."""
+    """The collaboration is closed: no agent can pull any more."""
 
     def __init__(self) -> None:
         sentence = "This collaboration is closed; its board, settlement and ledger can still be read."

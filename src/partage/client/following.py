@@ -1,6 +1,6 @@
-"""Following the controller: the configuration, the newest board, and what the agent itself consents to share.
+"""Following the controller: the configuration, the newest board, and the agent's own consent.
 
-The server's board stands. Which arms are open and which are eliminated is read from it, never computed again.
+The server's board is authoritative: which arms are open and which are eliminated is read from it, not recomputed.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ def hidden_arms(board: Board) -> list[int]:
 
 
 class Following:
-    """A collaboration as one of its agents knows it.
+    """A collaboration as one of its agents sees it.
 
     Attributes
     ----------
     news
-        The newest board from the event stream that nobody has looked at yet. The listener sets it, at any time.
+        The newest board from the event stream that is not processed yet. The listener may set it at any time.
     heard
         When the board was last known to be the newest. The listener sets it too.
     streaming
@@ -52,7 +52,8 @@ class Following:
     horizon, report_every
         Pulls per agent, and seconds between two reports of commit pulls.
     left_at_start
-        For an agent that started from a token: the pulls its horizon had left then. None once that is settled.
+        For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
+        account.
     begun
         Whether configuration, board and consent were read.
     view, board
@@ -60,7 +61,7 @@ class Following:
     hidden_arms
         Whether there are arms that nobody shares and that are not eliminated.
     freshness
-        Counts boards: it rises with each new one, and when the same one was read again after a second.
+        A counter of boards: it increases with each new one, and when the same one was read again after a second.
     shares
         The arms that the agent shares.
     doubtful
@@ -96,15 +97,15 @@ class Following:
 
     @property
     def explores(self) -> bool:
-        """Whether the agent shares an open arm, so that it is to ask for a claim."""
+        """Whether the agent shares an open arm and should ask for a claim."""
         assert self.view is not None
         return self._barren != self.freshness and any(self.view.arms[arm].open for arm in self.shares)
 
     @property
     def exploration_ahead(self) -> bool:
-        """Whether exploration of an arm that the agent shares may still come.
+        """Whether the agent may still have to explore an arm.
 
-        It may as long as another arm is not eliminated, even if nobody shares that one yet, or any more.
+        This is possible while any other arm is not eliminated, even if nobody shares that arm now.
         """
         board = self.board
         if self.doubtful:
@@ -127,7 +128,7 @@ class Following:
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
         yield from self.read()  # before the consent: a consent that changes after it is read shows in a later board
         me = yield from self._me()
-        if not self._saved.agent:  # started from a token: the controller knows how far the agent is
+        if not self._saved.agent:  # started from a token: the controller knows how many pulls are left
             self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
@@ -138,7 +139,7 @@ class Following:
     # the board
 
     def hear(self, board: str | None) -> bool:
-        """Note that the stream is alive, and the board that it brought, if any."""
+        """Record that the stream is alive, and the board that it brought, if any."""
         self.heard = self._clock()
         if board is not None:
             self.news = board
@@ -181,14 +182,14 @@ class Following:
             self.freshness += 1
 
     def nothing_to_explore(self, view: BoardView) -> Steps[None]:
-        """Look again: the board said explore, but the controller had no claim because others were faster."""
+        """Read the board again: it said explore, but the controller had no claim because other agents were faster."""
         if self.streaming and self.news is None:
             yield Wait(BEHIND, news=True)
         self._take_news()
         if self.view is view:
             yield from self.read()
         if self.view is view:
-            # Asking again on the same board could go on for ever: the agent commits until something changes.
+            # Asking again on the same board could repeat forever: the agent commits until something changes.
             self._barren = self.freshness
             self.doubtful = True
 
@@ -217,7 +218,7 @@ class Following:
         """Take the board that the stream brought, if any."""
         news, self.news = self.news, None
         if news is not None:
-            with contextlib.suppress(msgspec.DecodeError):  # the board is then read, and that call says what is wrong
+            with contextlib.suppress(msgspec.DecodeError):  # the board is then read, and that call reports the error
                 self._take(msgspec.json.decode(news, type=BoardView))
 
     # the agent's consent, which may change elsewhere: on its page, or by another program

@@ -27,7 +27,7 @@ from partage.ledger.messages import (
 
 S = TypeVar("S")
 
-TIMEOUT = httpx.Timeout(10.0, read=120.0)  # a close may take a while, if it has ceilings to measure
+TIMEOUT = httpx.Timeout(10.0, read=120.0)  # a close that measures ceilings may take a while
 
 
 class Operator:
@@ -76,7 +76,7 @@ class Operator:
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
-        """Create a collaboration with invites for its first agents. What is None takes the controller's default.
+        """Create a collaboration with invites for its first agents. For None, the controller's default is used.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Operator:
         return self._call(list[CollaborationView], "GET", "")
 
     def collaboration(self, id: str) -> CollaborationView:
-        """Return a collaboration's configuration and how far it is."""
+        """Return a collaboration's configuration and progress."""
         return self._call(CollaborationView, "GET", _path(id))
 
     def board(self, id: str) -> BoardView:
@@ -134,7 +134,7 @@ class Operator:
         return self._call(Created, "POST", _path(id, "/invites"), body)
 
     def invites(self, id: str) -> list[InviteView]:
-        """Return the invites that can still be used. The controller does not keep their codes."""
+        """Return the invites that can still be used. The controller does not store their codes."""
         return self._call(list[InviteView], "GET", _path(id, "/invites"))
 
     def revoke(self, id: str, invite: str) -> None:
@@ -145,14 +145,14 @@ class Operator:
         """Return the link with which an agent joins. The part after # is never sent, so no server logs the invite."""
         return f"{self.url}/join#{id}.{invite}"
 
-    # the end
+    # closing
 
     def settlement(self, id: str) -> SettlementView:
         """Return who gets and pays what; before the close, as if it closed now."""
         return self._call(SettlementView, "GET", _path(id, "/settlement"))
 
     def close(self, id: str) -> SettlementView:
-        """Close a collaboration for good and return its settlement; if it is closed already, the same again."""
+        """Close a collaboration permanently and return its settlement; closing it again returns the same."""
         return self._call(SettlementView, "POST", _path(id, "/close"))
 
     def ledger(self, id: str, path: str | os.PathLike[str]) -> int:
@@ -210,7 +210,7 @@ class Operator:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Turn failures of the network into a sentence."""
+        """Turn network failures into a sentence."""
         try:
             yield
         except httpx.TimeoutException:
@@ -226,7 +226,7 @@ def _path(id: str, rest: str = "") -> str:
 
 
 def _word(what: str, id: str) -> str:
-    """Return an id, which must not reach into another path."""
+    """Return an id, after checking that it cannot change the path of a request."""
     if not id.isascii() or not id.isalnum():
         raise InputError(f"The id of the {what} must be one word of letters and digits.")
     return id

@@ -1,7 +1,7 @@
 """The client's protocol: when to ask, when to pull without asking, what to report. It does no input or output.
 
-The board and the rule are public. Where the rule says commit, the client knows it as well as the controller does:
-it pulls the leader and only counts. Where the rule says explore, it asks the controller for a claim.
+The board and the rule are public. If the rule says commit, the client does not need the controller: it pulls the
+leader and counts the pull. If the rule says explore, it asks the controller for a claim.
 """
 
 import math
@@ -23,16 +23,16 @@ from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
 from partage.rules.exploring import commit
 
-SAVE_EVERY = 5.0  # seconds between two saves of what only local pulls changed
+SAVE_EVERY = 5.0  # seconds between two saves after local pulls only
 
 
 class Protocol:
-    """An agent's client without its network: methods that are generators yield the effects to carry out.
+    """An agent's client without the network. Methods that are generators yield the effects to carry out.
 
     Parameters
     ----------
     saved
-        The agent, as its state file keeps it.
+        The agent, as stored in its state file.
     saves
         Whether there is a state file.
     max_pulls_per_board, patience
@@ -69,7 +69,7 @@ class Protocol:
         return self._reports.repeat()
 
     def keep_private(self, pull: Pull, reward: float) -> None:
-        """Take the reward of a pull that is not shared. It is kept only where the agent's own record matters."""
+        """Take the reward of a pull that is not shared. It is recorded only if the agent needs its own record."""
         reward = checked_reward(reward)
         if self.following.hidden_arms:
             self._own.add(self.following.arms[pull.arm], reward)
@@ -81,7 +81,7 @@ class Protocol:
     # joining and leaving, consent
 
     def join(self, invite: str) -> Steps[None]:
-        """Join. The request's id is on disk first: after a crash the same request returns the same token."""
+        """Join. The request's id is written to disk first: after a crash the same request returns the same token."""
         saved = self.saved
         yield from self.save()
         body = NewAgent(name=saved.name, shares=saved.shares, request=saved.join)
@@ -114,7 +114,7 @@ class Protocol:
         self._claims.open = None
         yield from self.save()
 
-    # what can be read
+    # reading
 
     def board(self) -> Steps[BoardView]:
         """Return the board as it is now."""
@@ -187,7 +187,7 @@ class Protocol:
             yield Save(msgspec.json.encode(self.saved))
         self._saved_at = self._clock()
 
-    # the parts of those
+    # helpers
 
     def _begin(self) -> Steps[None]:
         yield from self.following.begin()
@@ -217,7 +217,7 @@ class Protocol:
             raise HorizonReached(self.following.horizon)
 
     def _report_or_save(self) -> Steps[None]:
-        """Report or save if it is time. The pull just handed out is included: the next call may be far off."""
+        """Report or save if it is due, including the pull just handed out: the next call may come much later."""
         reports, following = self._reports, self.following
         if reports.due:
             yield from reports.send()

@@ -17,7 +17,7 @@ class Pull(NamedTuple):
     share
         Whether the pull is a claim, whose reward `tell` sends. Every other reward stays in this process.
     hidden
-        Whether nobody shares the arm. The controller does not learn of such a pull, nor count it.
+        Whether nobody shares the arm. The controller neither learns of such a pull nor counts it.
     version
         The version of the board that the pull was decided on.
     number
@@ -63,9 +63,9 @@ class Played:
 
 
 def checked_names(shares: Collection[str]) -> list[str]:
-    """Return names of arms as a list; a single string is a mistake, since it is a collection of letters."""
+    """Return names of arms as a list; a single string is refused, since it would be a list of letters."""
     if isinstance(shares, str):
-        raise InputError("shares must be a list of arm names, not a single text; put it in a list.")
+        raise InputError("shares must be a list of arm names, not a single string; put it in a list.")
     return list(shares)
 
 

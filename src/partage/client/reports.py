@@ -17,7 +17,7 @@ log = logging.getLogger("partage.client")
 
 MOST_RUNS = 500  # in one report, which stays well below the largest body that the controller accepts
 
-# Refusals that no repetition of the report can cure: these pulls are not counted.
+# Refusals that repeating the report cannot fix: these pulls are not counted.
 NOT_COUNTED = frozenset(
     {
         "closed",
@@ -39,7 +39,7 @@ class Reports:
     Attributes
     ----------
     until
-        The time until which a pull may be repeated without looking at anything else.
+        The time until which a pull may be repeated without any other check.
     reported_at
         When the last report was acknowledged.
     """
@@ -138,7 +138,7 @@ class Reports:
         return self.reported_at + self._following.report_every
 
     def send(self) -> Steps[None]:
-        """Report all commit pulls so far. Each report's id is on disk first, so that none is counted twice."""
+        """Report all commit pulls so far. Report ids are written to disk first, so that none counts twice."""
         self.count()
         saved = self._saved
         while saved.report is not None or saved.runs:

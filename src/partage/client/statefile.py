@@ -1,4 +1,4 @@
-"""The state file: what an agent's client keeps on disk, so that a crash loses nothing that others count on."""
+"""The state file: what an agent's client saves so that it can resume after a crash."""
 
 import uuid
 from pathlib import Path
@@ -16,10 +16,10 @@ def new_request() -> str:
 
 
 class AgentState(Struct, kw_only=True):
-    """An agent as its state file keeps it.
+    """An agent, as stored in its state file.
 
     The file holds the agent's token, so only its owner may read it. If there are arms that nobody shares, it also
-    holds sums of the agent's private rewards. Nothing sends it anywhere.
+    holds sums of the agent's private rewards. It is never sent anywhere.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class AgentState(Struct, kw_only=True):
 
 
 def read(path: Path) -> AgentState:
-    """Return the agent that a state file keeps."""
+    """Return the agent stored in a state file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=AgentState)
     except OSError as error:

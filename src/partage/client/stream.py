@@ -1,4 +1,4 @@
-"""The event stream: lines come in, boards come out."""
+"""The event stream: turns lines into boards."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The bakers of the demo: who they are, what they do not know, and how they play."""
+"""The bakers of the demo: their names, their suppliers and how they play."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ CHANGES, INSTEAD, CHANGES_AT = "Le Fournil d'Inès", ("Moulin Saint-Clair", "Min
 LEAVES, LEAVES_AT = "Le Pétrin", 0.6  # of its horizon
 TIME_LAPSE = 20.0  # seconds for the rest of the horizon, once exploration is over
 COMMIT_PAUSE = 0.01  # seconds; at full speed a baker would use up its horizon before exploration is over
-LOOK = 0.4  # seconds between two looks at the board
+LOOK = 0.4  # seconds between two reads of the board
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Bakers:
     folder
         Where files go.
     pace
-        Pulls of each baker per second; None is as fast as possible.
+        Pulls of each baker per second; None means as fast as possible.
     limit
         Seconds after which play ends in any case.
     board
@@ -167,7 +167,7 @@ class Bakers:
                 self.pulls += 1
 
     async def _deliver(self, dice: random.Random, made: int, explore: bool) -> None:
-        """Wait for the delivery: at a pace to watch while anything is explored, then in fast motion."""
+        """Wait for the delivery: at the given pace during exploration, then in fast motion."""
         if self.pace is None:
             if not self.explored and not explore:
                 await asyncio.sleep(COMMIT_PAUSE)
@@ -199,7 +199,7 @@ class Bakers:
             self.news.append(f"{found} The rest runs in fast motion." if self.pace else found)
 
     async def _watch(self, console: Console) -> None:
-        """Keep the board in view: drawn live in a terminal; elsewhere only the news is printed."""
+        """Show the board: live in a terminal; elsewhere only the news is printed."""
         if not console.is_terminal:
             console.print("They begin.")
             while True:
@@ -212,7 +212,7 @@ class Bakers:
 
     async def _look_again(self) -> None:
         await asyncio.sleep(LOOK)
-        with contextlib.suppress(PartageError):  # one look that fails is no reason to stop
+        with contextlib.suppress(PartageError):  # a single failed read does not end the demo
             await self._look()
 
     def _picture(self, console: Console) -> RenderableType:

@@ -46,20 +46,20 @@ def run_demo(
     rule
         The rule; None takes the default of a collaboration.
     pace
-        Pulls of each baker per second while they explore; None is as fast as possible.
+        Pulls of each baker per second while they explore; None means as fast as possible.
     seconds
         The longest time to play.
     port
         The controller's port; 0 picks a free one.
     folder
-        Where database, log and ledgers go; None is a temporary folder.
+        Where database, log and ledgers go; None means a temporary folder.
     """
     console.print("Starting a controller …")
     with ExitStack() as opened:
         place = _place(opened, folder)
         controller = opened.enter_context(_controller(place, port))
         operator = opened.enter_context(Operator(controller.url, controller.token))
-        # One invite is for whoever watches.
+        # One more invite, for the person who watches.
         made = operator.create(NAME, list(SUPPLIERS), HORIZON, rule=rule, value=VALUE, invites=len(BAKERS) + 1)
         opened.enter_context(_without_warnings(logging.getLogger("partage.client")))
         bakers = Bakers(operator, made.id, place, pace, seconds)
@@ -76,7 +76,7 @@ def run_demo(
 
 @contextmanager
 def _without_warnings(logger: logging.Logger) -> Iterator[None]:
-    """Silence warnings until the end of the block: they would tear the live table apart."""
+    """Silence warnings until the end of the block: they would break the live table."""
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -164,13 +164,13 @@ def _stop_signals_interrupt() -> Iterator[None]:
 
 
 def _stay(process: "subprocess.Popen[str]") -> None:
-    """Wait until Ctrl-C, which is a normal end here."""
+    """Wait until Ctrl-C, which is the normal way to end here."""
     try:
         while process.poll() is None:
             time.sleep(0.2)
     except KeyboardInterrupt:
         return
-    raise PartageError("The controller ended by itself.")
+    raise PartageError("The controller stopped unexpectedly.")
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------

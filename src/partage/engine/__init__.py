@@ -1,10 +1,10 @@
-"""How a game is played: one kernel per rule, and the plain reference that every kernel equals.
+"""How a game is played: one kernel per rule, and the plain reference that every kernel must match.
 
-`play_runs` is the way in. It finds the kernel of a rule (`BuiltIn.kernel` names its module here), and falls back to
-the reference for a rule without one. A kernel module has
+`play_runs` is the entry point. It finds the kernel of a rule (`BuiltIn.kernel` names its module here), and falls back
+to the reference for a rule without one. A kernel module has
 
 - `play(run, rule)`, which plays one run into `run.outcome` and `run.curve`;
-- `KEEPS_CURVE`, whether it keeps the regret over time;
+- `KEEPS_CURVE`, whether it records the regret over time;
 - `PLAYS_HIDDEN_ARMS`, whether it plays games with arms that nobody shares. If it does not, `pull_by_pull` plays
   those, and `rule_table(rule, table)` lays out the rule for it.
 """

@@ -26,7 +26,7 @@ def new_own(arms):
 
 @inlined
 def pull(k0, k1, table, agent, arm, own):
-    """Pull an arm and note its reward."""
+    """Pull an arm and record its reward."""
     own.sums[arm] += next_reward(k0, k1, table, arm, own.counts[arm], 1 + agent, own.word, own.group_of)
     own.counts[arm] += 1
 

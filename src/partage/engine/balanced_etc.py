@@ -10,10 +10,10 @@ nothing public changes, so
 The time of a run is therefore proportional to its broadcasts, not to M times T. Most broadcasts cost even less. While
 no elimination and no change of leader can happen, whatever the next rewards of each arm are, rewards are not read one
 by one; they are added from the tape together when that ends (`quiet`). And where arms take turns (B = 1), who
-explores in a round depends only on the place at which the round starts, so a long run soon goes in circles, which are
-counted instead of walked (`Trail`).
+explores in a round depends only on the place at which the round starts, so a long run soon goes in circles, and whole
+circles are counted at once (`Trail`).
 
-The main loop takes arrays out of their tuples before it starts: numba counts references each time one is taken out.
+Tuples are unpacked before the main loop, because numba updates a reference count whenever it reads an array from one.
 
 `partage.engine.reference` plays the same rule pull by pull; both give the same tally, bit for bit.
 """
@@ -41,7 +41,7 @@ CIRCLES_AFTER = np.int64(2**15)  # broadcasts of an arm after which looking for 
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
 _TRAIL = np.int64(2**16)  # broadcasts in the longest circle that is looked for
-_MARGIN = 1e-9  # what a quiet stretch must leave to spare, far above rounding
+_MARGIN = 1e-9  # safety margin of a quiet stretch, far above rounding errors
 _WALKED, _START, _ROUNDS, _PULLS = range(4)
 
 
@@ -85,7 +85,8 @@ class Trail(NamedTuple):
     """The sharers that explored since some round started, to find out when rounds go in circles.
 
     `round_of` holds the round that started at a place, and `pull_of` the first pull of a round. `state` holds how far
-    the trail goes (-1: it is not kept; `_TRAIL`: no further), and the first round, rounds and pulls of the circle.
+    the trail goes (-1: it is not recorded; `_TRAIL`: no further), and the first round, rounds and pulls of the
+    circle.
     """
 
     sharers: NDArray[np.int32]
@@ -226,7 +227,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
 
 @inlined
 def _next_explorer(now, now_place, agents, opens, n_open, counts, rank, sharer, lap, firsts, places):
-    """Return the next explore pull, its arm, and where that stands in `opens`.
+    """Return the next explore pull, its arm, and the arm's position in `opens`.
 
     The first sharer of an open arm explores; if it shares several, the least-broadcast.
     """
@@ -285,7 +286,7 @@ def _open_arms(actives, n_active, counts, most_open, opens):
 
 @inner
 def _new_trail(agents, kept):
-    """Make room for a trail, if one is kept."""
+    """Make room for a trail, if one is recorded."""
     longest, places = (_TRAIL, agents) if kept else (np.int64(0), np.int64(0))
     state = np.zeros(4, np.int64)
     state[_WALKED] = -1
@@ -303,7 +304,7 @@ def _walk(sharer, trail):
 
 @inner
 def _look_for_circle(now, now_place, agents, n_active, trail):
-    """Note that a round starts here. If one started at this place before, the trail goes in circles from there on."""
+    """Start a round here. If one started at this place before, the trail goes in circles from there on."""
     state, at_place = trail.state, now_place % agents
     if state[_WALKED] < 0:
         state[_WALKED], state[_ROUNDS] = 0, 0
@@ -399,7 +400,7 @@ def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds,
         outcome.active[i] = False
         outcome.eliminated_step[i], outcome.eliminated_agent[i] = at_step, agent
         frozen = max(frozen, bounds.lower[i])
-    if staying == 0:  # never all of them
+    if staying == 0:  # never eliminate all of them
         actives[0], staying = best, np.int64(1)
         outcome.active[best] = True
         outcome.eliminated_step[best], outcome.eliminated_agent[best] = -1, -1
@@ -435,7 +436,7 @@ def _longest_quiet(longest, leader, actives, n_active, counts, sums, frozen, two
 
 @inner
 def _stays_quiet(pulls, leader, actives, n_active, counts, sums, frozen, two_log):
-    """Whether no rewards at all, up to `pulls` more of each active arm, can eliminate an arm or change the leader.
+    """Whether `pulls` more rewards of each active arm cannot eliminate an arm or change the leader.
 
     The worst case is at the end: an arm that only loses has the lowest upper bound there, and one that only wins has
     the highest lower bound.

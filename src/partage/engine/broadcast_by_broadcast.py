@@ -1,6 +1,6 @@
 """Balanced-GLR and KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
 
-These rules broadcast little, so which arms are open is worked out anew after each broadcast.
+These rules broadcast little, so the open arms are recomputed after each broadcast.
 """
 
 from typing import TYPE_CHECKING

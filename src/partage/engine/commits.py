@@ -2,7 +2,7 @@
 
 Pulls are numbered from 0: the agent at place p of the order makes pull `step * M + p`. The pulls under one leader are
 an interval. It is counted as whole steps plus a rest, and the rest as differences by place, which are summed up at
-the end. Explore pulls inside an interval are taken out of it as they happen.
+the end. Explore pulls inside an interval are subtracted as they happen.
 """
 
 from typing import NamedTuple
@@ -59,10 +59,10 @@ def change_leader(leader, now, agents, commits, outcome):
 
 @inlined
 def explored_at(place, times, current, commit):
-    """Take `times` explore pulls of the agent at this place out of the current interval.
+    """Subtract `times` explore pulls of the agent at this place from the current interval.
 
-    `current` and `commit` are those of the `Commits` and of the outcome. Taking them out of their tuples at every
-    broadcast would be slow.
+    `current` and `commit` are those of the `Commits` and of the outcome. Unpacking the tuples at every broadcast
+    would be slow.
     """
     row = current[_ROW]
     commit[row, place] -= times  # a difference by place

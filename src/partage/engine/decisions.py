@@ -26,7 +26,7 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is kept of each arm beside its record: evidence, its mixture's loss, whether it leaves, whether open."""
+    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
@@ -44,7 +44,7 @@ def new_case(arms):
 def best_of(arms_in, counts, sums, rank):
     """Return the arm with the highest mean among these, ties by the tie order; -1 if there is none.
 
-    An arm never broadcast ranks below every other.
+    An arm that was never broadcast ranks below all others.
     """
     best, highest = -1, 0.0
     for arm in range(len(arms_in)):
@@ -69,14 +69,14 @@ def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case)
         staying += active[i] and not case.leaving[i]
     best = best_of(active, counts, sums, rank)
     for i in range(len(active)):
-        if case.leaving[i] and (staying > 0 or i != best):  # never all of them
+        if case.leaving[i] and (staying > 0 or i != best):  # never eliminate all of them
             active[i] = False
     return best_of(active, counts, sums, rank)
 
 
 @inner
 def _leaving_by_radius(two_log, counts, sums, active, case):
-    """Mark the arms that leave by Eq. 1, which compares with all arms."""
+    """Mark the arms that Eq. 1 eliminates; it compares with all arms."""
     highest = -math.inf
     for arm in range(len(active)):
         if counts[arm] > 0:
@@ -88,7 +88,7 @@ def _leaving_by_radius(two_log, counts, sums, active, case):
 
 @inner
 def _leaving_by_evidence(threshold, arm, counts, sums, active, case):
-    """Compare `arm`, whose record has changed, with every other arm; the worse of a pair told apart leaves."""
+    """Compare `arm`, whose record has changed, with every other arm; mark the worse arm of each separated pair."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
     for i in range(len(active)):
         case.leaving[i] = False
@@ -104,7 +104,7 @@ def _leaving_by_evidence(threshold, arm, counts, sums, active, case):
 
 @inner
 def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case):
-    """Revise by Balanced-GLR: the leader, arms never broadcast and arms not told from the leader are active."""
+    """Revise by Balanced-GLR: the leader, arms never broadcast and arms not separated from the leader are active."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
     for i in range(len(active)):
         case.leaving[i] = counts[i] > 0

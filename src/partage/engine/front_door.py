@@ -1,4 +1,4 @@
-"""The front door: plays runs of any game by any rule. It finds the kernel, so that nobody else has to."""
+"""The entry point of the engine: plays runs of any game by any rule, with the kernel of that rule."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -37,19 +37,19 @@ def play_runs(
     keys
         The keys of the runs (`partage.engine.rewards.run_keys`).
     checkpoints
-        Steps up to which the overall regret is wanted, in rising order: `Run.curve`.
+        Steps up to which the overall regret is recorded in `Run.curve`, in increasing order.
     reference
         Play pull by pull in plain Python, whatever the rule.
 
     Yields
     ------
     Run
-        The run that was just played. The next one may be written over it.
+        The run that was just played. The next one may overwrite it.
 
     Raises
     ------
     InputError
-        If there are checkpoints, and what plays this rule on this game does not keep the regret over time.
+        If there are checkpoints, and the regret over time is not recorded for this rule and game.
     """
     steps = np.array(checkpoints, dtype=np.int64)
     kernel = None if reference else _kernel(rule)
@@ -63,7 +63,7 @@ def play_runs(
             _play(run, rule, kernel)
         elif len(steps):
             raise InputError(
-                f"The regret over time is not kept for the rule {rule.name}, which is played pull by pull."
+                f"The regret over time is not recorded for the rule {rule.name}, which is played pull by pull."
             )
         else:
             run.outcome = outcome_of(run.table, play_reference(played, rule, key))
@@ -92,7 +92,7 @@ def _play(run: Run, rule: Any, kernel: ModuleType) -> None:
     hidden_arms = not (kernel.PLAYS_HIDDEN_ARMS or run.table.public.all())
     keeps_curve = pull_by_pull.KEEPS_CURVE if hidden_arms else kernel.KEEPS_CURVE
     if len(run.checkpoints) and not keeps_curve:
-        raise InputError(f"The regret over time is not kept for the rule {rule.name} on this game.")
+        raise InputError(f"The regret over time is not recorded for the rule {rule.name} on this game.")
     if hidden_arms:
         pull_by_pull.play(run, kernel.rule_table(rule, run.table))
     else:

@@ -1,8 +1,8 @@
 """KL-UCB alone, compiled.
 
 A bound takes 40 divergences, so as few as possible are computed. Let q lie between the highest bound and the second
-highest. While the arm that is pulled keeps its bound above q, which one divergence tells, and log t stays below the
-evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled again.
+highest. While the bound of the pulled arm stays above q, which takes one divergence to check, and log t stays below
+the evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled again.
 """
 
 import math
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
 
-_MARGIN = 1e-6  # relative: what must be left to spare, far above rounding and the 10^-12 to which a bound is known
+_MARGIN = 1e-6  # relative safety margin, far above rounding errors and the 10^-12 to which a bound is known
 
 
 def play(run: "Run", rule: "KLUCB") -> None:

@@ -1,4 +1,4 @@
-"""Reference play: any rule, one pull at a time, in plain Python. What the engine is checked against."""
+"""Reference play: any rule, one pull at a time, in plain Python. The engine is checked against it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
             for moved in range(arms):
                 if before[moved] and not board.active[moved]:
                     eliminated_step[moved], eliminated_agent[moved] = step, agent
-                elif board.active[moved]:  # it never left, or has come back
+                elif board.active[moved]:  # it was not eliminated, or is active again
                     eliminated_step[moved], eliminated_agent[moved] = -1, -1
     return Tally(
         explore,

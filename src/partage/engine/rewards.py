@@ -18,7 +18,7 @@ from partage import tape
 from partage.arms import BernoulliTable, RewardTable
 from partage.compiled import compiled, inlined, inner
 
-# Kernels take a Python integer for a type of its own, so these are numpy's.
+# numba treats a Python integer as a separate type, so these are numpy's.
 TAPE = np.int64(tape.TAPE)
 TIE_ORDER, AGENT_ORDER = np.int64(tape.TIE_ORDER), np.int64(tape.AGENT_ORDER)
 GAME = tape.GAME

@@ -14,15 +14,15 @@ from partage.engine.tally import Floats, GameTable, Ints, Outcome, Tally, new_ou
 class Run:
     """One run of a game. Kernels read it and fill `outcome` and `curve`.
 
-    The runs of one game use the same object one after the other (`start`), so what a caller wants to keep of a run it
-    must copy.
+    The runs of one game use the same object one after the other (`start`), so callers must copy what they want to
+    keep.
 
     Attributes
     ----------
     table
         The game as arrays.
     checkpoints
-        The steps at which the overall regret is wanted.
+        The steps up to which the overall regret is recorded.
     curve
         The overall regret up to each checkpoint.
     outcome
@@ -50,7 +50,7 @@ class Run:
         self.order = np.arange(self.table.agents)
 
     def start(self, key: NDArray[np.uint64]) -> None:
-        """Take up the run with this key."""
+        """Start the run with this key."""
         self.key = key[0], key[1]
         self.tie_order = permutation(*self.key, TIE_ORDER, self.table.arms)
         if self.table.shuffled:

@@ -84,7 +84,7 @@ def game_table(game: Game) -> GameTable:
 class Outcome(NamedTuple):
     """What a kernel writes about one run.
 
-    Explore pulls are kept by entry of the sharing. Commit pulls are kept in rows: row r holds the commits of each
+    Explore pulls are stored by entry of the sharing. Commit pulls are stored in rows: row r holds the commits of each
     agent on arm `led[r]`. Only arms that led were ever committed to, so only `rows[0]` rows are in use.
     """
 

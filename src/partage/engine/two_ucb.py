@@ -1,8 +1,8 @@
 """2-UCB alone, compiled.
 
-Pulling an arm leaves the index of every other arm as it is, so the arms are kept in a heap by index, and a step takes
-O(log N). A Bernoulli arm on top is pulled in stretches: only zeros lower its index, so as many pulls are taken
-together as hold no more zeros than it can afford.
+Pulling an arm does not change the index of any other arm, so the arms are stored in a heap by index, and a step takes
+O(log N). A Bernoulli arm on top is pulled in stretches: only zeros lower its index, so pulls are batched as long as
+their zeros cannot move it from the top.
 """
 
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
 
-_MARGIN = 1e-12  # what a stretch must leave to spare, above rounding
+_MARGIN = 1e-12  # safety margin of a stretch, above rounding errors
 
 
 def play(run: "Run", rule: "TwoUCB") -> None:

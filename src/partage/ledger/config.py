@@ -35,7 +35,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     Attributes
     ----------
     name
-        What people call it.
+        Display name.
     arms
         The names of the arms.
     horizon
@@ -55,7 +55,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     horizon: int | float
     rule: str = "balanced-glr"
     balance: float | str | None = None
-    settlement: str | None = "equal-share-expected"  # null stands for the default, as it did in release 0.1
+    settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
     fee: float = 0.0
     value: float = 1.0
     claim_seconds: float = 60.0

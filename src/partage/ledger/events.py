@@ -1,15 +1,15 @@
 """Events: what a collaboration's ledger consists of. Arms are numbered from 0, in the order of the create event.
 
-Every event carries the *format* of its collaboration. A collaboration keeps the format that it was created with: by
-its terms it is folded, played, settled and verified for as long as it lasts.
+Every event carries the *format* of its collaboration. A collaboration keeps the format that it was created with. The
+format determines how it is folded, played, settled and verified, also by later releases.
 
 ====== ======= ===================================================================================================
 format release terms
 ====== ======= ===================================================================================================
 1      0.1     Events carry no `format`. Which arms are active follows from the broadcasts: every reader computes
                it with the collaboration's rule.
-2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list
-               stands. Readers check it against the rule, and accept what rounding on another platform explains.
+2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list is
+               authoritative. Readers check it against the rule, with a tolerance for rounding on other platforms.
 ====== ======= ===================================================================================================
 """
 
@@ -99,7 +99,7 @@ class Commit(Event, frozen=True, kw_only=True, tag="commit"):
 
 
 class Lapse(Event, frozen=True, kw_only=True, tag="lapse"):
-    """A claim was not told in time and frees its place. A late report is still accepted."""
+    """A claim was not reported in time, so its place is free again. A late report is still accepted."""
 
     agent: str
     pull: int

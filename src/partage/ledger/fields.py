@@ -1,4 +1,4 @@
-"""The fields that requests have: what each must be, and the refusal where it is not.
+"""The fields of requests: what each must be, and the refusal if it is not.
 
 Sentences say what is allowed and never repeat what was sent.
 """

@@ -1,4 +1,4 @@
-"""The structs that travel: bodies of requests, and answers. Also the refusal of a body that is not one of them."""
+"""Messages: the bodies of requests and answers, and the refusal of a body that is not one of them."""
 
 from typing import Any
 
@@ -101,7 +101,7 @@ class Joined(Struct):
 
 
 class Pull(Struct):
-    """A pull to make. With `share` it is a claim, whose reward must be told; otherwise the reward stays private."""
+    """A pull to make. With `share` it is a claim: report its reward. Otherwise the reward stays private."""
 
     pull: int
     arm: str
@@ -134,7 +134,7 @@ class ArmOnBoard(Struct):
 class BoardView(Struct):
     """The board. `version` counts broadcasts; `leader` is null before the first; `state` is the rule's public state.
 
-    `state` is null for rules that keep none.
+    `state` is null for rules without one.
     """
 
     version: int

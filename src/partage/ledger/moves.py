@@ -1,8 +1,8 @@
 """Moves: what the operator and the agents may do.
 
 A move is a function of the state, the request and the time. It checks the request against the state, and either
-refuses or writes the events that it makes. A move that refuses has written nothing but the lapses that were due. The
-server plays moves to serve requests; `verify` plays them again to check a ledger.
+refuses or writes events. A move that refuses has written only the lapses that were due. The server plays moves to
+serve requests; `verify` plays them again to check a ledger.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,15 +32,15 @@ _E = TypeVar("_E", bound=Event)
 
 
 class Turn:
-    """One move in the making: the state that it reads and changes, the time, and the events that it wrote."""
+    """A move in progress: the state that it reads and changes, the time, and the events that it wrote."""
 
     def __init__(self, state: State, now: int) -> None:
         self.state = state
-        self.now = max(now, state.time)  # the ledger's time never runs backwards, whatever the clock does
+        self.now = max(now, state.time)  # the ledger's time never decreases, even if the clock does
         self.events: list[AnyEvent] = []
 
     def write(self, kind: type[_E], **fields: object) -> _E:
-        """Write an event and take it into the state."""
+        """Write an event and add it to the state."""
         state = self.state
         event = kind(seq=state.seq + 1, time=self.now, format=state.config.format, **fields)
         written = state.record(event)  # type: ignore[arg-type]
@@ -174,13 +174,13 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
         if told.agent != agent:
             raise _other_agents()
         if told.reward != reward:
-            sentence = "This pull was reported with a different reward; the first report stands."
+            sentence = "This pull was reported with a different reward; the first report counts."
             raise conflict("told_differently", sentence, "reward")
         return told
     if state.closed is not None:
         raise closed()
     if not isinstance(handed, Claim | Commit):
-        raise missing("no_such_pull", "There is no such pull; tell one that ask returned.", "pull")
+        raise missing("no_such_pull", "There is no such pull; report one that ask returned.", "pull")
     if handed.agent != agent:
         raise _other_agents()
     if isinstance(handed, Commit):
@@ -261,7 +261,7 @@ def _seq(consent: tuple[int, str]) -> int:
 
 
 def closed() -> Refused:
-    """Return the refusal of whatever would change a closed collaboration."""
+    """Return the refusal of a change to a closed collaboration."""
     return conflict("closed", "This collaboration is closed; its board, settlement and ledger can still be read.")
 
 

@@ -1,4 +1,4 @@
-"""The state of a collaboration: a fold over the events of its ledger, and nothing else."""
+"""The state of a collaboration: a fold over the events of its ledger."""
 
 import math
 from collections import deque
@@ -25,8 +25,8 @@ from partage.ledger.events import (
 from partage.settle import Settlement, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "2"  # raise it whenever the fold, or what a state keeps, changes
-REMEMBERED = 256  # requests per agent whose answers are kept, so that a repeated request gets the same answer
+SNAPSHOT_FORMAT = "2"  # raise it whenever the fold or the contents of a state change
+REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
 # gc=False: a busy board has hundreds of thousands of these. None can be part of a cycle, and without it the garbage
@@ -43,7 +43,7 @@ class Answered(Struct, gc=False):
 
 
 class Handed(Struct, gc=False):
-    """A claim that was handed out and has not been told."""
+    """A claim that was handed out and has not been reported."""
 
     agent: str
     arm: int
@@ -81,7 +81,7 @@ class Member(Struct):
 
 
 class _Snapshot(Struct):
-    """A state as a snapshot keeps it."""
+    """A state, as stored in a snapshot."""
 
     config: Create
     seq: int
@@ -114,8 +114,8 @@ def tie_order(tie_seed: str, arms: int) -> list[int]:
 class State:
     """A collaboration after some of its events.
 
-    `State(create)` is the state after the first event. `apply` takes in the next event of the ledger; `record` takes
-    in a new one, lets the rule decide what follows from it, and returns it as the ledger records it.
+    `State(create)` is the state after the first event. `apply` adds the next event of the ledger; `record` adds a new
+    one, lets the rule decide what follows from it, and returns it as the ledger records it.
     """
 
     def __init__(self, create: Create) -> None:
@@ -130,7 +130,7 @@ class State:
         self.sharers = [0] * arms
         self.members: dict[str, Member] = {}
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
-        self.late: dict[int, Handed] = {}  # lapsed claims, which may still be told
+        self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
         self.invites: dict[str, str] = {}  # used invites, and the agent that used each
         self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
@@ -162,7 +162,7 @@ class State:
         return found
 
     def pulls(self) -> list[list[int]]:
-        """Return the settled pulls, one row per agent in order of joining: its told explore pulls and its commits."""
+        """Return the settled pulls, one row per agent in order of joining: reported explore pulls and commits."""
         arms = range(self.board.arms)
         return [
             [member.explore.get(arm, 0) + member.commit.get(arm, 0) for arm in arms]
@@ -192,7 +192,7 @@ class State:
         return self.rule.open_arms(self.board)
 
     def blocking_arms(self) -> list[int]:
-        """Return the arms that keep the agents that share one of them from committing: the open ones."""
+        """Return the open arms: an agent that shares one of them does not commit."""
         return self.open_arms()
 
     def revise(self) -> None:
@@ -202,7 +202,7 @@ class State:
     # the fold
 
     def apply(self, event: AnyEvent) -> None:
-        """Take in the next event of the ledger. What it states stands."""
+        """Add the next event of the ledger, and accept what it states."""
         if isinstance(event, Tell):
             self._tell(event, decided=self.format > 1)
         else:
@@ -210,7 +210,7 @@ class State:
             _FOLD[type(event)](self, event)
 
     def record(self, event: AnyEvent) -> AnyEvent:
-        """Take in a new event, and return it as the ledger records it: with what the rule decided on it."""
+        """Add a new event, and return it as the ledger records it: with the rule's decision."""
         if not isinstance(event, Tell):
             self.apply(event)
             return event
@@ -221,7 +221,7 @@ class State:
         return event
 
     def pass_over(self) -> None:
-        """Take in an event that is hidden from us: another agent's commit pulls, which do not change the board."""
+        """Add an event that is hidden from us: another agent's commit pulls, which do not change the board."""
         self.seq += 1
 
     def _advance(self, event: AnyEvent) -> None:
@@ -243,14 +243,14 @@ class State:
         self._note()
 
     def _tell(self, event: Tell, decided: bool) -> None:
-        """Take in a broadcast. Either the event states which arms are active after it, or the rule decides."""
+        """Add a broadcast. Either the event states which arms are active after it, or the rule decides."""
         self._advance(event)
         self._drop_claim(event.pull)
         member, board = self.members[event.agent], self.board
         member.explore[event.arm] = member.explore.get(event.arm, 0) + 1
         before = list(board.active)
         board.broadcast(event.agent, event.arm, event.reward)
-        self.revise()  # in any case, because it also keeps the rule's public state
+        self.revise()  # in any case, because it also updates the rule's public state
         if decided:
             active = event.active
             board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
@@ -313,7 +313,7 @@ class State:
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
-        """Remove a claim that was told or cancelled."""
+        """Remove a claim that was reported or cancelled."""
         if pull in self.late:
             del self.late[pull]
             return
@@ -322,21 +322,21 @@ class State:
         self.members[handed.agent].claim = None
 
     def _remember(self, member: Member, request: str | None, answered: Answered) -> None:
-        """Keep the answer to a request, in case the request is repeated."""
+        """Store the answer to a request, in case the request is repeated."""
         if request is not None:
             member.answers[request] = answered
             if len(member.answers) > REMEMBERED:
                 del member.answers[next(iter(member.answers))]
 
     def _note(self) -> None:
-        """Note the leader and the open arms from this event on, if they changed."""
+        """Record the leader and the open arms from this event on, if they changed."""
         opened = bits(self.blocking_arms())
         window = self.windows[-1]
         if not window.moments or window.moments[-1][1:] != (self._leading, opened):
             window.moments += ((self.seq, self._leading, opened),)
 
     def _see_leader(self) -> None:
-        """Look up the arm that a commit pulls; -1 while no arm is public. Claims do not change it, so it is kept."""
+        """Look up and cache the arm that a commit pulls; -1 while no arm is public. Claims do not change it."""
         active = self.board.actives()
         self._leading = self.board.best(active) if active else -1
 
@@ -367,7 +367,7 @@ class State:
 
     @classmethod
     def load(cls, snapshot: bytes) -> "State":
-        """Return the state that a snapshot keeps."""
+        """Return the state stored in a snapshot."""
         kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board

@@ -1,4 +1,4 @@
-"""Views of a state, as they travel."""
+"""Views of a state, as messages of the API."""
 
 from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView

@@ -111,7 +111,7 @@ def show_settlement(console: Console, found: SettlementView) -> None:
     console.print(Text(f"Settlement {found.settlement}{now}", style="bold"))
     console.print(settlement_table(found.rows, found.profit))
     if not found.viable:
-        console.print("Not viable: every agent pays its ceiling, and the controller bears the rest.")
+        console.print("Not viable: every agent pays its ceiling, and the controller pays the rest.")
     if not found.finished:
         console.print("More than one arm is left; what was lost on those is not covered.")
 
@@ -153,12 +153,12 @@ def money(micro_units: int, digits: int = 6) -> str:
 def show_verdict(console: Console, file: Path, found: "Verified", settlement: bool = True) -> None:
     """Print what verifying a ledger found, with the settlement or without."""
     if found.problem is not None:
-        console.print(Text(f"{file} is wrong. {found.problem}", style="bold"), soft_wrap=True)
+        console.print(Text(f"{file} is not valid. {found.problem}", style="bold"), soft_wrap=True)
         if found.problem.line is not None:
-            console.print(f"The {found.lines:,} lines before it are right.")
+            console.print(f"The {found.lines:,} lines before it are valid.")
         return
     whole = "the whole ledger" if found.whole else "an agent's copy"
-    console.print(Text(f"{file} is right: {whole}, {found.lines:,} lines.", style="bold"), soft_wrap=True)
+    console.print(Text(f"{file} is valid: {whole}, {found.lines:,} lines.", style="bold"), soft_wrap=True)
     for title, sentences in (("Checked:", found.checked), ("Taken on trust:", found.trusted)):
         console.print(title)
         for sentence in sentences:

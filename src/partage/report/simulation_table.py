@@ -82,7 +82,7 @@ def _rational(figures: dict[str, Any]) -> str:
 def _settled(figures: dict[str, Any]) -> Iterator[str]:
     """Say in how many runs an equal-share settlement was viable and finished."""
     for word, otherwise in (
-        ("viable", "in the others every agent pays its ceiling, and the controller bears the rest"),
+        ("viable", "in the others every agent pays its ceiling, and the controller pays the rest"),
         ("finished", "in the others more than one arm was left, whose regret is not covered"),
     ):
         if figures.get(word) is not None:

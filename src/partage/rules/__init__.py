@@ -39,6 +39,7 @@ __all__ = [
     "decider",
     "live_rules",
     "make_rule",
+    "summaries",
 ]
 
 RULES: dict[str, type[Any]] = {
@@ -81,23 +82,27 @@ def make_rule(name: str, **parameters: Any) -> Any:
     given = {key: value for key, value in parameters.items() if value is not None}
     for key, value in given.items():
         if key not in taken:
-            if getattr(rule(), key, None) == value:  # unbalanced-etc with a balance of inf says nothing new
+            if getattr(rule(), key, None) == value:  # unbalanced-etc with a balance of inf is redundant, not wrong
                 continue
             raise InputError(f"The rule {name} takes no {key}, and {value!r} was given; leave it out.")
     return rule(**{key: value for key, value in given.items() if key in taken})
 
 
-class _Callable(ModuleType):
+def summaries() -> dict[str, str]:
+    """Return the name and summary of every built-in rule. `partage.rules()` is this function.
+
+    >>> summaries()["thompson"]
+    'Each agent alone, by Thompson sampling.'
+    """
+    return {name: rule.summary for name, rule in RULES.items()}
+
+
+class _CallableModule(ModuleType):
     """Lets `partage.rules()` list the rules, although `partage.rules` is a package."""
 
     def __call__(self) -> dict[str, str]:
-        """Return the name and summary of every built-in rule.
-
-        >>> import partage
-        >>> partage.rules()["balanced-glr"]
-        'Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended.'
-        """
-        return {name: rule.summary for name, rule in RULES.items()}
+        """Return the name and summary of every built-in rule."""
+        return summaries()
 
 
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = _CallableModule

@@ -13,7 +13,7 @@ from partage.tape import Draws
 
 @dataclass(frozen=True)
 class BalancedETC(BuiltIn):
-    """Explore the least-broadcast arm one shares while broadcasts stay balanced; otherwise commit to the leader.
+    """Explore the agent's least-broadcast arm while broadcasts stay balanced; otherwise commit to the leader.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BalancedETC(BuiltIn):
     balance: float = 1.0
 
     name = "balanced-etc"
-    summary = "The paper's rule: every arm in play is broadcast about equally often."
+    summary = "The paper's rule: every active arm is broadcast about equally often."
     parameters: ClassVar[tuple[Parameter, ...]] = (BALANCE,)
     live = True
     kernel = "balanced_etc"

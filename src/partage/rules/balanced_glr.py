@@ -40,8 +40,8 @@ def _checked_lead(lead: object) -> float:
 class BalancedGLR(BuiltIn):
     """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
 
-    The leader is the broadcast arm with the highest mean. An arm is a contender unless the record tells its mean and
-    the leader's apart. The contenders are the active arms; an eliminated arm may come back.
+    The leader is the broadcast arm with the highest mean. An arm is a contender unless the record separates its mean
+    from the leader's. The contenders are the active arms; an eliminated arm may become active again.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class BalancedGLR(BuiltIn):
         object.__setattr__(self, "lead", _checked_lead(self.lead))
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
-        """Keep the arms active that the record does not tell from the leader, and those never broadcast."""
+        """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
         leader = self._leader(board)
         if leader is None:
             return
@@ -105,7 +105,7 @@ class BalancedGLR(BuiltIn):
             return [arm for arm in contenders if board.handed(arm) <= 1]
         counts, sums = board.record.counts, board.record.sums
         others = [arm for arm in contenders if arm != leader]
-        if not board.shared[leader]:  # it cannot stay ahead any more, so the others keep level among themselves
+        if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
         evidence = {

@@ -34,7 +34,7 @@ def explore_or_commit(board: Board, shares: Collection[int], own: Record | None,
 
 
 def within_balance(board: Board, balance: float) -> list[int]:
-    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast arm in play."""
+    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast active arm."""
     standing = board.standing()
     if len(standing) < 2:
         return []

@@ -12,7 +12,7 @@ from partage.tape import Draws
 
 @dataclass(frozen=True)
 class KLETC(BuiltIn):
-    """Balanced-ETC that eliminates an arm once the record tells its mean from a better one's.
+    """Balanced-ETC that eliminates an arm once the record separates its mean from a higher one.
 
     >>> from partage import KLETC, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=4, arms=2), horizon=10_000)
@@ -23,7 +23,7 @@ class KLETC(BuiltIn):
     balance: float = 1.0
 
     name = "kl-etc"
-    summary = "The paper's order of exploring, with a sharper test for eliminating arms."
+    summary = "The paper's order of exploration, with a sharper test for eliminating arms."
     parameters = (BALANCE,)
     live = True
     kernel = "kl_etc"

@@ -54,7 +54,7 @@ class KLUCB(BuiltIn):
         best, highest = -1, -1.0
         for arm in board.tie_order:
             mean = sums[arm] / counts[arm]
-            # One divergence tells whether the arm's bound is higher; only then is the bound itself computed.
+            # One divergence shows whether the arm's bound is higher; the bound itself is computed only then.
             if best < 0 or (highest < 1.0 and (mean > highest or counts[arm] * kl(mean, highest) < level)):
                 bound = kl_upper(mean, level / counts[arm])
                 if bound > highest:

@@ -1,4 +1,4 @@
-"""Sharing without a protocol: what users would do otherwise."""
+"""Sharing without a protocol: a baseline."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class NoProtocol(BuiltIn):
     """Each agent runs 2-UCB on its own pulls plus all broadcasts, and broadcasts every pull of an arm it shares."""
 
     name = "no-protocol"
-    summary = "2-UCB on everything one sees; every pull of a shared arm is broadcast."
+    summary = "2-UCB on everything an agent sees; every pull of a shared arm is broadcast."
     private = True
     kernel = "no_protocol"
 

@@ -14,7 +14,7 @@ ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that f
 
 
 class Rule(Protocol):
-    """How agents play. A rule of your own needs no more than this.
+    """How agents play. A rule of your own needs only this.
 
     It may also have `open_arms(board)`, which returns the arms that may be explored now, and `prepare(game)`, which
     returns the game as the rule plays it.
@@ -40,7 +40,7 @@ class Rule(Protocol):
         own
             The agent's own record of its private pulls.
         draws
-            The randomness of this decision, the same whenever it is asked for again. A rule that does not draw may
+            The randomness of this decision, the same if the decision is repeated. A rule that does not draw may
             leave this parameter out.
         """
 
@@ -54,7 +54,7 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python, JSON, game files and on the command line.
+        The name in Python. `balance` is also a key of JSON and game files, and a flag of the command line.
     default
         The value if none is given.
     summary
@@ -82,7 +82,9 @@ class BuiltIn:
     parameters
         What can be set.
     live
-        Whether the live controller runs it: it decides from the board alone.
+        Whether the live controller runs it. Such a rule decides from the board alone and draws nothing: an agent
+        explores the least-broadcast open arm that it shares, and otherwise commits (`explore_or_commit`). Client and
+        verifier rely on that.
     private
         Whether `decide` reads the agent's own record.
     kernel

@@ -17,5 +17,5 @@ class UnbalancedETC(BalancedETC):
     balance: float = field(default=math.inf, init=False)
 
     name = "unbalanced-etc"
-    summary = "No balance: every arm in play is broadcast as often as its sharers can."
+    summary = "No balance: every active arm is broadcast as often as its sharers can."
     parameters = ()

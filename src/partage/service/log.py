@@ -12,7 +12,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per line: time, level, logger, message, and the extra fields of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line. Of an exception it has the type, never the message: that may hold values."""
+        """Return the record as a line. Exceptions appear by type, without the message, which may hold values."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """What this process has served; `together`, what all worker processes have served.
+    """Metrics of this process, or with `together` of all worker processes.
 
     Worker processes share their counts through the folder that prometheus_client reads from the environment.
     """

@@ -35,7 +35,7 @@ from partage.settle.money import settle
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 MOST_WORKERS = 64
-SHORT = 20  # characters; a shorter operator's token draws a warning
+SHORT = 20  # characters; a shorter operator's token causes a warning
 GRACE = 10  # seconds that open requests have when the server stops
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own variable, set for worker processes
 
@@ -66,7 +66,7 @@ def serve(
             f"set {environment.OPERATOR_TOKEN} to a long random one before others can reach this server.\n"
         )
     if token is not None:
-        sys.stdout.write(f"The operator's token, shown this once: {token}\n")
+        sys.stdout.write(f"The operator's token, shown only once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
     sys.stdout.flush()
     environment.pass_on(DATABASE=database, LOG_LEVEL=log_level)

@@ -1,4 +1,4 @@
-"""Settlements: what each agent receives and pays, computed from the public record and the pull counts alone.
+"""Settlements: what each agent receives and pays, computed from the public record and the pull counts only.
 
 - `core` computes a settlement in units of reward: rates, ceilings, charge, and whether it is finished and viable.
 - `paper` and `equal_share` hold the formulas; `ceiling` plays 2-UCB to measure ceilings (it needs numba).
@@ -14,7 +14,7 @@ from partage.settle.paper import balance_factor
 
 NONE, PAPER, EQUAL_SHARE, EQUAL_SHARE_EXPECTED = range(4)
 SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
-CEILING_SEED = 0  # of the plays that measure ceilings; ledgers name it
+CEILING_SEED = 0  # of the plays that measure ceilings; ledgers state it
 _KINDS = {"none": NONE, "paper": PAPER, "equal-share": EQUAL_SHARE, "equal-share-expected": EQUAL_SHARE_EXPECTED}
 
 

@@ -4,7 +4,7 @@ A ceiling is the mean regret of 512 plays of 2-UCB, less three standard errors. 
 gap, so each arm contributes the cheaper end of its gap; 32 more plays choose it. The plays have a fixed seed, so that
 equal records give equal ceilings.
 
-This module needs numba; `partage.settle.core.ceilings_of` imports it when ceilings are asked for.
+This module needs numba; `partage.settle.core.ceilings_of` imports it when ceilings are needed.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Settlements in money: integer micro-units that sum to zero.
 
 `settle` rounds the settlement that `partage.settle.core` computes. Amounts are rounded half to even, one by one; the
-controller's profit takes up the difference.
+controller's profit absorbs the difference.
 
 >>> from partage.board import Board, Record
 >>> from partage.rules import BalancedGLR

@@ -44,7 +44,7 @@ def play_run(game: Game, rule: Rule, seed: int = 0, run: int = 0, reference: boo
     game, rule, seed
         As for `play`; run number `run` is the same run as there.
     reference
-        Play pull by pull in plain Python, as the engine is checked against. Slow: M times T decisions.
+        Play pull by pull in plain Python, as the tests of the engine do. Slow: M times T decisions.
 
     >>> from partage import BalancedETC, Game, Sharing, bernoulli, play_run
     >>> game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=4, arms=2), horizon=500)

@@ -1,4 +1,4 @@
-"""Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be kept."""
+"""Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be stored."""
 
 import math
 from typing import NamedTuple
@@ -28,7 +28,7 @@ _VIABLE, _FINISHED, _UNCOVERED = range(len(FIGURES), len(FIGURES) + len(SETTLED)
 
 
 class Folded(NamedTuple):
-    """What is kept of some runs: one row per run, and sums over runs for each agent."""
+    """The figures of some runs: one row per run, and sums over runs for each agent."""
 
     figures: NDArray[np.float64]
     broadcasts: NDArray[np.int64]
@@ -98,7 +98,7 @@ def _board(game: GameTable, outcome: Outcome) -> Board:
 
 @compiled
 def _fold(game, outcome, settlement, figures, sums):
-    """Add up what each agent lost, received and paid. It takes no more arrays than it reads, as each costs time."""
+    """Add up what each agent lost, received and paid. Unused array arguments would cost time, so it has none."""
     gaps, starts, shared = game
     explore, led, rows, commit = outcome
     kind, fee, rates, risks, charge, ceiling = settlement

@@ -155,7 +155,7 @@ def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Itera
     jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in enumerate(chunks)]
     with joblib.parallel_config(**options):
         parallel = joblib.Parallel(batch_size=1, return_as="list" if place == "ray" else "generator_unordered")
-    if place == "ray":  # its backend returns lists only: short ones, so that finished chunks can be kept early
+    if place == "ray":  # its backend returns lists only: short ones, so that finished chunks can be stored early
         at_once = 4 * options["n_jobs"]
         with parallel:
             for start in range(0, len(jobs), at_once):

@@ -40,7 +40,7 @@ def play(
     Parameters
     ----------
     game
-        The game. Its random parts are drawn anew in each run.
+        The game. Its random parts are drawn for each run.
     rule
         How agents decide, e.g. `BalancedETC()`. The reference plays a rule of your own, pull by pull.
     runs
@@ -56,7 +56,7 @@ def play(
         Whether to play 2-UCB alone too, as the baseline for individual rationality. By default it is played if runs
         times horizon is at most 10^9.
     checkpoints
-        Steps up to which the overall regret is kept, in `Result.curve`.
+        Steps up to which the overall regret is recorded, in `Result.curve`.
     jobs
         The number of threads or processes; all cores by default.
     on

@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
 class ArmFigures(NamedTuple):
     """Figures of one arm: its broadcasts, and the fraction of runs in which it was eliminated.
 
-    `mean` is the expected reward; None if it is drawn anew in each run.
+    `mean` is the expected reward; None if it is drawn for each run.
     """
 
     name: str
@@ -230,7 +230,7 @@ class Result:
         Parameters
         ----------
         rule
-            The name under which the rule was asked for; by default its own name.
+            The name under which the rule was requested; by default its own name.
         """
 
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:

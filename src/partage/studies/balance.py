@@ -1,4 +1,4 @@
-"""What balancing is for: B = 1, 2, 4 and none, in the imbalanced setting. The paper only argues this."""
+"""The effect of balancing: B = 1, 2, 4 and none, in the imbalanced setting. The paper has no experiment on it."""
 
 import math
 from itertools import pairwise

@@ -75,7 +75,7 @@ class Store:
             return None
 
     def save(self, name: str, finished: Finished) -> None:
-        """Keep a chunk: whole or not at all, whenever the program is stopped."""
+        """Store a chunk atomically, so that stopping the program leaves no partial file."""
         write_atomically(self._folder / f"{name}.chunk", _packed(finished), mode=0o644)
 
 

@@ -62,7 +62,7 @@ def _named(name: str) -> Sequence[Study]:
 def read_study(path: Path) -> Study:
     """Read a user's study: a Python file that sets `STUDY` to a `partage.studies.Study`."""
     if not path.is_file():
-        raise FileError(f"The study file {path} is not there.")
+        raise FileError(f"The study file {path} does not exist.")
     try:
         study = runpy.run_path(str(path)).get("STUDY")
     except PartageError as error:

@@ -133,7 +133,7 @@ def over_limit(played: Played, place: int, name: str) -> Estimate | None:
 
 
 def held(rationality: Estimate) -> str:
-    """Return whether individual rationality holds by two standard errors, in a word."""
+    """Return whether individual rationality holds by two standard errors, as one word."""
     mean, stderr = rationality
     if stderr is None:
         return "?"
@@ -309,7 +309,7 @@ STUDY = Study(
     values=tuple(PLACES.values()),
     lines=_lines(),
     sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each, which acts "
-    "first. Neighbours-2: two arms each. Random: means and sharing drawn anew in each run.",
+    "first. Neighbours-2: two arms each. Random: means and sharing drawn for each run.",
     panels=(
         Panel(
             curves=(),

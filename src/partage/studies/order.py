@@ -12,7 +12,7 @@ IN_TURN, SHUFFLED, ARM_BY_ARM = "in turn", "shuffled", "arm by arm"
 
 
 def shuffled(agents: int) -> Game:
-    """Return the balanced game with the order of agents shuffled anew in each run."""
+    """Return the balanced game with the order of agents shuffled for each run."""
     return Game(ARMS, Sharing.round_robin(agents, len(ARMS)).in_shuffled_order(), HORIZON)
 
 

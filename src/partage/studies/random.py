@@ -1,4 +1,4 @@
-"""The paper's random setting (its appendix): means and sharing drawn anew in each run."""
+"""The paper's random setting (its appendix): means and sharing drawn for each run."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ STUDY = Study(
     question="Does it still work if means and sharing are random?",
     values=(10, 30, 100, 300, 1000),
     lines=(Line("balanced-etc", RULE, game),),
-    sharing="Each agent shares one random arm, and every arm has a sharer; both are drawn anew in each run.",
+    sharing="Each agent shares one random arm, and every arm has a sharer; both are drawn for each run.",
     panels=(REGRETS,),
     title=title,
     text=text,

@@ -60,7 +60,7 @@ def play_studies(
     runs, seed
         As for `partage.play`.
     store
-        Where finished chunks are kept and found again; None to keep none.
+        The cache of finished chunks; None for no cache.
     progress
         Called whenever a chunk is finished.
     """

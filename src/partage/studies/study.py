@@ -209,7 +209,7 @@ class Study:
     axis
         What the axis counts.
     checkpoints
-        Steps up to which the regret over time is kept.
+        Steps up to which the regret over time is recorded.
     tables
         Tables to show below the figure.
     """

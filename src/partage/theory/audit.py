@@ -97,14 +97,14 @@ def paper_audit(
         size = f"M = {game.agents:,}, T = {game.horizon:,}"
         rows += [replace(row, says=f"{size}: {row.says}") for row in event_verdicts(measured)]
     about = "two arms of mean 0.5, round-robin: neither is eliminated, so almost everything is broadcast"
-    sections.append(Section("Games in which E fails now and then", about, many, rows))
+    sections.append(Section("Games in which E sometimes fails", about, many, rows))
     rows = audit(short, rule, runs=runs, seed=seed, jobs=jobs, progress=part(parts - 1))
     slip = (
         "T / log² T falls before it rises, so T = 2 counts as long enough; but 2-UCB cannot pull 10 arms in 2 steps."
     )
     rows = [replace(row, note=slip) if row.verdict == VIOLATED else row for row in rows if row.label == "range_ucb"]
     about = f"one arm of mean 1, nine of mean 0: {describe(short)}"
-    sections.append(Section("A promise that fails as it is written", about, runs, rows))
+    sections.append(Section("A promise that fails as stated", about, runs, rows))
     if progress:
         progress(1000 * parts, 1000 * parts)
     return sections

@@ -20,7 +20,7 @@ class AuditRow:
         As text: a mean with its standard error, a frequency with its interval, anything else as the worst case over
         runs.
     slack
-        How many times over the bound is kept; below 1 it is violated. None if there is no ratio.
+        The factor by which the bound holds; below 1 it is violated. None if there is no ratio.
     violations, runs
         In how many of these runs the bound was exceeded. A bound on an expectation is not judged by this.
     verdict

@@ -1,7 +1,7 @@
 """Checks of runs after the play: whether the good event E held, and how fast active arms were broadcast.
 
-Nothing here decides anything. E depends only on each arm's tape up to its final count, so it is read from the tape.
-The check of exploration counts broadcasts again, step by step, from the moments at which arms were eliminated.
+These checks do not affect the play. E depends only on each arm's tape up to its final count, so it is read from the
+tape. The check of exploration counts broadcasts again, step by step, from the moments at which arms were eliminated.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""How promises are judged. Every verdict can fail.
+"""How promises are judged.
 
 - A bound on an expectation: by the mean over runs and 3 standard errors to either side.
 - A bound given the good event E (or E', for 2-UCB): in each run in which the event held.
 - A probability: by its frequency, with the exact binomial interval of 99 %.
 
-A promise whose premise is not met is not applicable; what was measured is shown all the same.
+A promise whose premise is not met is not applicable; what was measured is still shown.
 """
 
 import math
@@ -56,8 +56,7 @@ def judge_each(
     Parameters
     ----------
     slack
-        By run and arm: how many times over the bound is kept, so below 1 it is violated; nan if the arm has no
-        bound.
+        By run and arm: the factor by which the bound holds, so below 1 it is violated; nan if the arm has no bound.
     held
         In which runs the event held.
 

@@ -7,7 +7,7 @@ from partage.evidence import kl
 
 
 def lai_robbins(means: Sequence[float], horizon: int) -> float:
-    """Return the overall regret below which no consistent rule stays in the long run, however much is shared.
+    """Return the overall regret below which no consistent rule stays in the long run, no matter how much is shared.
 
     It is the sum over sub-optimal arms of gap * log T / kl(mean, best mean), with the Bernoulli divergence: the limit
     for arms that pay 0 or 1. A reward of another kind of arm may carry more or less information.

@@ -204,7 +204,7 @@ class _Drawn:
             yield first if one_each else 0, slice(first, min(first + size, runs))
 
     def event_held(self, counts: Ints, stream: int) -> Bools:
-        """Return in which runs the mean of every arm stayed as close to the truth as E asks, up to these counts."""
+        """Return in which runs the mean of every arm stayed as close to the truth as E requires."""
         held = np.zeros(len(counts), np.bool_)
         log_horizon = math.log(self.games[0].horizon)
 
@@ -283,7 +283,7 @@ def _explore_ratio(drawn: _Drawn, balance: float, folded: Folded, runs: int) -> 
 
     drawn.spread(runs, check)
     if not np.array_equal(counts, folded.broadcasts[:runs]):
-        raise AssertionError("The check of exploration counted other broadcasts than the play did.")
+        raise AssertionError("The check of exploration counted different broadcasts from the play.")
     return ratio
 
 

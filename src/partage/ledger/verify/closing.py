@@ -1,4 +1,4 @@
-"""Check the close event: all of it on a whole ledger, otherwise what the copy's owner can know."""
+"""Check the close event: all of it on a whole ledger, otherwise what the copy's owner can check."""
 
 import math
 from collections.abc import Iterable

@@ -22,7 +22,7 @@ _BAD_HASH = "its hash does not match: this row, or a line before it, was changed
 
 
 class Wrong(Exception):
-    """The ledger is wrong: in the line at hand, or as a whole."""
+    """The ledger is wrong: in the current line, or as a whole."""
 
     def __init__(self, sentence: str, in_line: bool = True) -> None:
         super().__init__(sentence)

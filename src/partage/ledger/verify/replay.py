@@ -33,7 +33,7 @@ class Replay:
     Attributes
     ----------
     agent
-        The agent whose copy it is said to be.
+        The agent whose copy it should be.
     state
         The state after the events so far; None before the first.
     hidden
@@ -79,13 +79,13 @@ class Replay:
         if self.state is None:
             raise Wrong("The file is empty; a ledger has at least the line that creates the collaboration.", False)
         if self.agent is not None and self.agent not in self.state.members:
-            raise Wrong("The agent who was named is not in this ledger.", False)
+            raise Wrong("The given agent is not in this ledger.", False)
         self._check_owner()
 
     def _check_owner(self) -> None:
         """Check that a copy with hidden lines is not the copy of an agent other than the one named."""
         if self.agent is not None and self.hidden and self.shown - {self.agent}:
-            raise Wrong("This is not the copy of the agent who was named: it shows another's commit pulls.", False)
+            raise Wrong("This is not the given agent's copy: it shows another agent's commit pulls.", False)
 
     def _play(self, state: TolerantState, event: AnyEvent) -> None:
         if event.format != state.config.format:

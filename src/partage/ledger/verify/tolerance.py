@@ -1,8 +1,8 @@
 """Decisions of another machine: accepted if rounding explains the difference.
 
 Logarithms may differ in the last digit between platforms, so evidence that lies on a threshold can fall on either
-side of it. The decision in the ledger stands if the evidence is within `TOLERANCE` of the threshold. Everything else
-that a decision reads (counts, means, the tie order) is exact on every platform.
+side of it. The decision in the ledger is accepted if the evidence is within `TOLERANCE` of the threshold. Everything
+else that a decision reads (counts, means, the tie order) is exact on every platform.
 """
 
 import copy
@@ -15,7 +15,7 @@ from partage.ledger.state import State
 from partage.rules.exploring import explore_or_commit
 
 TOLERANCE = 1e-9
-SLACKS = (-TOLERANCE, TOLERANCE)  # of the thresholds: what both come to is certain, what either comes to is possible
+SLACKS = (-TOLERANCE, TOLERANCE)  # of thresholds: what holds for both is certain, what holds for one is possible
 
 
 class TolerantState(State):

@@ -38,7 +38,7 @@ class Verified:
     whole
         Whether no line is hidden.
     agent
-        The agent whose copy it is, if it was given or can be told from the copy.
+        The agent whose copy it is, if it was given or follows from the copy.
     board
         The board after the last line; None if there is a problem.
     settlement
@@ -88,7 +88,7 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
     found.checked.append(f"The board at version {state.version:,} follows from these lines.")
     found.trusted.append(
         "Agents reported the rewards that they saw, and made the commit pulls that they counted by themselves; "
-        "no ledger can prove it."
+        "no ledger can prove this."
     )
     if replay.hidden:
         _describe_copy(found, replay, state)
@@ -129,7 +129,7 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
     closed, owner = state.closed, replay.owner
     if owner is None:
         found.trusted.append(
-            "The commit pulls that are shown do not tell whose copy this is; name the agent to check its row."
+            "The visible commit pulls do not show whose copy this is; pass the agent to check its row."
         )
     if closed is None:
         found.trusted.append(

@@ -54,7 +54,7 @@ async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration])
     controller = controller_of(request)
     began = controller.system.clock()
     id, codes = await controller.create(secret_of(request), data)
-    if controller.library.books[id].state.config.time >= began:  # rather than by an earlier request
+    if controller.library.books[id].state.config.time >= began:  # not a repeated request
         log.info("collaboration created", extra={"collaboration": id})
     return messages.Created(id, codes)
 
@@ -138,7 +138,7 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     **described(*READS),
 )
 async def close(request: AnyRequest, id: FromPath[str]) -> messages.SettlementView:
-    """Close a collaboration and return its settlement; if it is closed already, the same again."""
+    """Close a collaboration and return its settlement; closing it again returns the same."""
     controller = controller_of(request)
     before = (await controller.library.fresh(id)).state.closed
     view = await controller.settlements.close(id)
@@ -246,7 +246,7 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     began = controller.system.clock()
     agent, token = await controller.join(id, code, data)
     member = controller.library.books[id].state.members.get(agent)
-    if member is None or member.since >= began:  # rather than by an earlier request
+    if member is None or member.since >= began:  # not a repeated request
         log.info("agent joined", extra={"collaboration": id, "agent": agent})
     return messages.Joined(agent, token)
 

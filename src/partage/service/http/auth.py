@@ -1,4 +1,4 @@
-"""Who makes a request, and whether they may: by token or browser session, checked before anything else is read."""
+"""Authentication and permissions, by token or browser session: checked before anything else is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ AnyRequest = Request[Any, Any, AppState]
 Connection = ASGIConnection[Any, Any, Any, AppState]
 
 
-# who it is
+# authentication
 
 
 def bearer(connection: Connection) -> str | None:
@@ -31,12 +31,12 @@ def bearer(connection: Connection) -> str | None:
 
 
 def csrf_token(session: str) -> str:
-    """Return the token that a page sends along with its session, and that no other site can know."""
+    """Return the CSRF token of a session, which no other site can know."""
     return secrets.derived("", session, "csrf")
 
 
 def wrong_csrf() -> Refused:
-    """Return the refusal of a page's request without that token."""
+    """Return the refusal of a request without the CSRF token."""
     return forbidden("csrf", "The page's token is missing or out of date; reload the page.")
 
 
@@ -76,7 +76,7 @@ def controller_of(request: AnyRequest) -> Controller:
     return controller
 
 
-# whether they may
+# permissions
 
 
 def require_operator(who: Who, collaboration: str = "") -> None:
@@ -118,7 +118,7 @@ def reader_only(app: ASGIApp) -> ASGIApp:
 
 
 def bearer_only(app: ASGIApp) -> ASGIApp:
-    """Require a bearer token; whether it is an invite that can be used, joining tells."""
+    """Require a bearer token; joining checks whether it is an invite that can be used."""
 
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         if bearer(ASGIConnection(scope)) is None:

@@ -56,7 +56,7 @@ def store_failed(request: AnyRequest, error: StoreError) -> Response[messages.Er
 
 
 def failed(request: AnyRequest, error: Exception) -> Response[messages.Error]:
-    """Answer a defect of ours. The log says where it is, not what was sent."""
+    """Answer an internal error. The log says where it occurred, not what was sent."""
     where = traceback.extract_tb(error.__traceback__)[-6:]
     places = [f"{frame.name}:{frame.lineno}" for frame in where]
     log.error("unexpected error", extra={"error": type(error).__name__, "where": places})

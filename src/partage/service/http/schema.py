@@ -1,4 +1,4 @@
-"""What the OpenAPI document says where the framework cannot know it."""
+"""The parts of the OpenAPI document that the framework cannot derive."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -134,5 +134,5 @@ def at_field(refusal: Refused) -> dict[str, str]:
     field = (refusal.field or "").split("[")[0].split(".")[0]
     if field not in defaults():
         return {"": refusal.sentence}
-    # The sentence stands beside the field, so it need not name it.
+    # The sentence is shown beside the field, so it need not name it.
     return {field: refusal.sentence.replace(f"The field {refusal.field} must be ", "This must be ")}

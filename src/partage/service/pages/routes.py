@@ -35,7 +35,7 @@ from partage.service.runtime.secrets import derived, fresh
 from partage.service.runtime.sessions import SESSION_TIME, Who
 
 YEAR = 365 * 24 * 3600
-LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a page may be open before someone logs in on it
+LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a login form stays valid
 STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
 
@@ -66,7 +66,7 @@ async def operator(request: AnyRequest) -> str:
 
 
 async def posted(request: AnyRequest) -> tuple[str, Who, dict[str, str]]:
-    """Return the session, who it belongs to, and the form. Only our own pages know the token it must come with."""
+    """Return the session, who it belongs to, and the form, which must contain the CSRF token."""
     session, who = await seen(request)
     form = await fields(request)
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
@@ -100,7 +100,7 @@ def safe_next(address: str) -> str:
 
 
 def login_token(secret: str) -> str:
-    """Return the token that a login form sends along with its cookie, and that no other site can know."""
+    """Return the CSRF token of a login form, which no other site can know."""
     return derived("", secret, "login")
 
 
@@ -206,7 +206,7 @@ def create_form(
 
 @post("/collaborations", status_code=200)
 async def create(request: AnyRequest) -> Response[Any]:
-    """Create a collaboration and show its invite links, this once."""
+    """Create a collaboration and show its invite links, only once."""
     session, who, form = await posted(request)
     require_operator(who)
     try:
@@ -258,7 +258,7 @@ async def invites(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
 
 @post("/c/{id:str}/invites", status_code=200)
 async def invite(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
-    """Make more invites, and show them this once."""
+    """Make more invites, and show them only once."""
     session, who, form = await posted(request)
     require_operator(who)
     controller = controller_of(request)
@@ -325,7 +325,7 @@ async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[byt
 
 
 def plain(cell: Any) -> Any:
-    """Return a cell that spreadsheets do not take for a formula.
+    """Return a cell that spreadsheets do not read as a formula.
 
     >>> plain("=1+1"), plain("Pens"), plain(-3)
     ("'=1+1", 'Pens', -3)

@@ -29,7 +29,7 @@ class Preview(NamedTuple):
 
 
 class Book:
-    """A collaboration in memory: its state, the ledger's head, the jobs that wait and the streams that watch.
+    """A collaboration in memory: its state, the ledger's head, its waiting jobs and its open streams.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Book:
             await asyncio.shield(self.writing)  # cancelling one waiter must not end it for the others
 
     def written(self) -> None:
-        """Note that the write is over."""
+        """Record that the write is over."""
         if self.writing is not None:
             self.writing.set_result(None)
             self.writing = None

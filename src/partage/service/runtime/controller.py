@@ -1,7 +1,7 @@
 """The controller: each request of the API and the pages as one method.
 
-It decides nothing itself: `partage.ledger` has the moves and the settlement. Who may make a request is checked
-before it comes here.
+It decides nothing itself: `partage.ledger` has the moves and the settlement. Permissions are checked before a request
+reaches it.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from partage.service.store import Created, Lost, NewToken, Row, Store
 
 JOIN_AGAIN = 24 * 3600 * 1000  # ms during which a join whose answer was lost can be repeated
 PAUSE = 0.1  # seconds between two boards that a watcher gets
-SILENCE = 15.0  # seconds without a change after which a watcher gets a sign of life
+SILENCE = 15.0  # seconds without a change after which a watcher gets a keep-alive
 LINES = 2000  # of a ledger, read at a time
 
 
@@ -43,7 +43,7 @@ class Controller:
     Parameters
     ----------
     store
-        Where everything is kept. The controller closes it when it stops.
+        Where everything is stored. The controller closes it when it stops.
     operator_token
         The operator's token; by default the one that was made at the first start.
     system
@@ -73,7 +73,7 @@ class Controller:
         self.library.start()
 
     async def stop(self) -> None:
-        """End the watchers, write what waits, and close the store."""
+        """End the watchers, write pending jobs, and close the store."""
         self.end_streams()
         await self.library.stop()
         self.store.close()
@@ -86,7 +86,7 @@ class Controller:
     # the operator's requests
 
     async def create(self, secret: str, new: NewCollaboration) -> tuple[str, list[str]]:
-        """Create a collaboration with some invites; the same request again gets the same answer."""
+        """Create a collaboration with some invites; repeating the request returns the same answer."""
         config = checked_new_collaboration(new)
         id = "c" + self.system.random_bytes(6).hex()
         event = moves.create(
@@ -131,7 +131,7 @@ class Controller:
         return lines()
 
     async def watch(self, collaboration: str) -> AsyncIterator[Book | None]:
-        """Yield the collaboration now and after each change, coalesced, and None in long silences."""
+        """Yield the collaboration now and after each change, coalesced, and None after a long time without one."""
         book = await self.library.fresh(collaboration)
         changed = asyncio.Event()
         changed.set()
@@ -181,7 +181,7 @@ class Controller:
 
         try:
             done = await self.library.put(book, move, tokens)
-        except Refused:  # perhaps the same request came twice at once and the other was first
+        except Refused:  # perhaps the same request arrived twice at once
             agent = None if request is None else await self._agent_of(token)
             if agent is None:
                 raise
@@ -202,12 +202,12 @@ class Controller:
         return Pull(answered.seq, arm, answered.share, answered.version)
 
     async def tell(self, book: Book, agent: str, pull: int, reward: float) -> Told:
-        """Take an agent's report; one that was taken before gets the same answer again."""
+        """Accept an agent's report; repeating it returns the same answer."""
         checked_reward(reward)
         done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
         if done.answer is not None:
             return Told(done.answer.version, done.head)
-        # The pull is not an open claim: the ledger knows what it is.
+        # The pull is not an open claim: look it up in the ledger.
         handed, told = await self._rows_of(book, pull)
         rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
         done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward, rows))

@@ -1,4 +1,4 @@
-"""Invites: single-use codes that let an agent join. The store keeps only their hashes."""
+"""Invites: single-use codes that let an agent join. The store has only their hashes."""
 
 from partage.ledger.fields import MOST_HOURS, MOST_INVITES, checked_request, not_allowed
 from partage.ledger.messages import NewInvites
@@ -51,7 +51,7 @@ class Invites:
         return codes, invites
 
     async def add(self, secret: str, collaboration: str, new: NewInvites) -> list[str]:
-        """Make more invites and return their codes; the same request again gives the same ones."""
+        """Make more invites and return their codes; repeating the request returns the same ones."""
         if not 1 <= new.invites <= MOST_INVITES:
             raise not_allowed("invites")
         if not 0 < new.hours <= MOST_HOURS:
@@ -69,7 +69,7 @@ class Invites:
             try:
                 await self._call(self.store.add_invites, [one for one in invites if one.hashed not in stored])
                 break
-            except StoreError:  # perhaps the same request came twice at once and the other was first
+            except StoreError:  # perhaps the same request arrived twice at once
                 if last:
                     raise
         return codes
@@ -94,7 +94,7 @@ class Invites:
             raise missing("no_such_invite", "There is no such invite in this collaboration.")
 
     async def of_code(self, collaboration: str, code: str) -> Invite:
-        """Return the invite of a code, or say why it cannot be used. Whether it was used already, joining tells."""
+        """Return the invite of a code, or say why it cannot be used. Joining checks whether it was already used."""
         invite: Invite | None = await self._call(self.store.invite, secrets.hashed(code))
         if invite is None:
             raise Refused(401, "unknown_invite", "This invite is unknown.")

@@ -15,18 +15,18 @@ from partage.service.store import NewToken, Store, StoreError
 
 log = logging.getLogger("partage.service")
 
-LAPSE_SECONDS = 0.5  # between two looks for claims that have waited too long
+LAPSE_SECONDS = 0.5  # between two checks for claims that have waited too long
 
 _ID = re.compile("[a-z0-9]+")
 
 
 def is_id(text: str) -> bool:
-    """Whether an id can look like this; no database needs to be asked for anything else."""
+    """Whether an id has the right form; any other id needs no query."""
     return _ID.fullmatch(text) is not None
 
 
 class Library:
-    """The books of this process. Books are loaded when they are first needed, and stay."""
+    """The books of this process. Books are loaded when they are first needed, and stay in memory."""
 
     def __init__(self, store: Store, system: System, snapshot_every: int = SNAPSHOT_EVERY) -> None:
         self.store = store
@@ -49,7 +49,7 @@ class Library:
         self._stop_listening = self.store.listen(wake)
 
     async def stop(self) -> None:
-        """Write what waits, and stop listening."""
+        """Write pending jobs, and stop listening."""
         self._stop_listening()
         if self._lapses is not None:
             self._lapses.cancel()

@@ -1,4 +1,4 @@
-"""Secrets: how tokens, invite codes and sessions are made. The store keeps only their hashes."""
+"""Secrets: how tokens, invite codes and sessions are made. The store has only their hashes."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ OPERATOR, AGENT, INVITE, SESSION = "pt_op_", "pt_ag_", "pt_in_", "pt_se_"
 
 
 def fresh(prefix: str, random_bytes: Callable[[int], bytes]) -> str:
-    """Return a new secret of 256 bits; the prefix tells people what it opens."""
+    """Return a new secret of 256 bits; the prefix shows what it is for."""
     return prefix + base64.urlsafe_b64encode(random_bytes(32)).rstrip(b"=").decode()
 
 

@@ -30,7 +30,7 @@ def set_operator_token(store: Store, system: System, token: str = "") -> tuple[s
     hash
         The hash of the token that is valid now.
     new
-        The token if it was made by this call, to be shown this once; else None.
+        The token if it was made by this call, to be shown only once; else None.
     """
     if token:
         return hashed(token), None
@@ -47,7 +47,7 @@ class Sessions:
         self.operator_hash = set_operator_token(store, system, operator_token)[0]
         self._system = system
         self._call = system.store_calls(store.several)
-        self._agents: dict[str, Who] = {}  # by the hash of the token: tokens never change hands
+        self._agents: dict[str, Who] = {}  # by the hash of the token: the owner of a token never changes
 
     async def who(self, token: str) -> Who:
         """Return who a token belongs to."""

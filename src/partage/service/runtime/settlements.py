@@ -35,7 +35,7 @@ class Settlements:
         self._system = system
 
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
-        """Return the settlement, or what it would be now; with `recent`, one from the last seconds will do."""
+        """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
         book = await self._library.book(collaboration)
         clock = self._system.clock
         async with book.settling:
@@ -52,12 +52,12 @@ class Settlements:
             return view
 
     async def close(self, collaboration: str) -> SettlementView:
-        """Close a collaboration and return its settlement; if it is closed already, the same again."""
+        """Close a collaboration and return its settlement; closing it again returns the same."""
         book = await self._library.fresh(collaboration)
         for attempt in range(1, ATTEMPTS + 1):
             state = book.state
             given = inputs(state)
-            # The last time, the state waits for its settlement: a busy board would outrun it forever.
+            # The last time, the state waits for its settlement: a busy board could otherwise delay the close forever.
             found = await self._system.in_thread(settled, given) if attempt < ATTEMPTS else None
 
             def move(

@@ -3,7 +3,7 @@
 A request that changes something is a job. The writer takes all waiting jobs, plays their moves one after another on
 the state, writes the events of all of them in one transaction (group commit), and only then answers. With SQLite no
 one else can write. With PostgreSQL it first takes the locks of these collaborations and reads what other processes
-have written since. If it loses a race all the same, it reloads the ledger and plays the moves again.
+have written since. If it loses a race anyway, it reloads the ledger and plays the moves again.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Job:
         self.outcome: Done | Exception | None = None
 
     def answer(self) -> None:
-        """Give the outcome to the request."""
+        """Pass the outcome to the request."""
         if self.future.done():  # the request was cancelled
             return
         if isinstance(self.outcome, Exception):
@@ -127,7 +127,7 @@ class Writer:
         return batch
 
     async def _write(self, batch: Batch) -> None:
-        """Write a batch, again after every lost race and without a move that breaks."""
+        """Write a batch; repeat it after a lost race, or without a move that failed."""
         books = [book for book, _ in batch.values()]
         for _attempt in range(ATTEMPTS):
             await self._reload(books)
@@ -178,7 +178,7 @@ class Writer:
         answer = None
         try:
             answer = job.move(turn)
-        except Refused as error:  # its events, claims that lapsed, are written all the same
+        except Refused as error:  # its events, claims that lapsed, are still written
             refused = error
         except Exception as error:
             job.outcome = error
@@ -188,7 +188,7 @@ class Writer:
         return rows
 
     async def _reload(self, books: list[Book]) -> None:
-        """Go back to what is on disk with those that may have something else."""
+        """Reload the books whose state may differ from the disk."""
         for book in books:
             if not book.valid:
                 fresh = await self._call(Book.load, self.store, book.id)

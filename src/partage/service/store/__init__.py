@@ -1,4 +1,4 @@
-"""Where a collaboration's ledger is kept: SQLite for one process, PostgreSQL for any number.
+"""Storage of ledgers: SQLite for one process, PostgreSQL for any number.
 
 The only part of the service that uses SQL. It knows nothing of games, rules or JSON: to the store, a row of the
 ledger is bytes. `open_store` takes a URL and returns the right `Store`.
@@ -39,7 +39,7 @@ def open_store(url: str) -> Store:
     >>> open_store("mysql://partage@db/partage")
     Traceback (most recent call last):
     ...
-    partage.service.store.interface.StoreError: Partage keeps its ledger in SQLite or PostgreSQL, not in mysql: ...
+    partage.service.store.interface.StoreError: Partage stores its ledger in SQLite or PostgreSQL, not in mysql: ...
     """
     parsed = _parsed(url)
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
@@ -50,7 +50,7 @@ def open_store(url: str) -> Store:
 
         return PostgresStore(parsed.set(drivername="postgresql+psycopg"))
     name = parsed.drivername
-    raise StoreError(f"Partage keeps its ledger in SQLite or PostgreSQL, not in {name}: {ALLOWED}.")
+    raise StoreError(f"Partage stores its ledger in SQLite or PostgreSQL, not in {name}: {ALLOWED}.")
 
 
 def _parsed(url: str) -> URL:

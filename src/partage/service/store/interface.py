@@ -1,4 +1,4 @@
-"""What a store keeps and what it guarantees, with either database."""
+"""The interface of a store and its guarantees, the same for both databases."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -130,7 +130,7 @@ class PostgresStore(Store):
                 raise
 
         with self._sentences():
-            # Retried only up to here: a commit that fails may have been done all the same.
+            # Retried only up to here: a commit that fails may still have been done.
             connection, done = _once_more(once)
             with connection:
                 connection.commit()

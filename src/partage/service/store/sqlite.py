@@ -53,7 +53,7 @@ class SqliteStore(Store):
                 "The ledger needs a file: give the path of an SQLite file, without options; "
                 "a database in memory would be lost with the process."
             )
-        path = Path(name).resolve()  # one file has one lock, under whatever link
+        path = Path(name).resolve()  # one file has one lock, whatever link leads to it
         self._name = path.name
         self._turn = threading.RLock()
         self._opened = ExitStack()
@@ -180,7 +180,7 @@ class _SqliteWriting(Writing):
 
 
 def _locked(path: Path) -> int:
-    """Take the lock that marks this file as open; it ends with the process, however that ends.
+    """Take the lock that marks this file as open; it is released when the process ends.
 
     SQLite's own locks would let several processes write in turn, and none would notice what another wrote.
     """

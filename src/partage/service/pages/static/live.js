@@ -47,7 +47,7 @@ export function listen(onBoard, onMoney) {
     source.addEventListener("board", take("board"));
     source.addEventListener("money", take("money"));
     source.addEventListener("error", async () => {
-      doubt ||= setTimeout(() => connected("lost"), 1500); // reopening a stream is not worth a warning
+      doubt ||= setTimeout(() => connected("lost"), 1500); // a stream that reopens quickly needs no warning
       if (source.readyState !== EventSource.CLOSED) return; // the browser retries by itself
       try {
         const answer = await fetch(`/v1/collaborations/${place.dataset.id}/board`);

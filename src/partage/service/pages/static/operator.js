@@ -183,7 +183,7 @@ function chartData() {
 }
 
 function drawChart() {
-  if (!latest || chart.points.length < 2) { // an empty chart would show years of nothing
+  if (!latest || chart.points.length < 2) { // an empty chart would show a time axis of several years
     setText(element("chart-note"), "No broadcasts yet.");
     return;
   }
@@ -300,7 +300,7 @@ element("close-confirm").addEventListener("click", async (event) => {
   }
 });
 
-// --- together -------------------------------------------------------------------------------------------------
+// --- updates --------------------------------------------------------------------------------------------------
 
 listen((snapshot) => {
   const first = !latest;

@@ -1,4 +1,4 @@
-// What every page needs: copy buttons, times in the reader's time zone, forms that explain themselves, errors.
+// What every page needs: copy buttons, times in the reader's time zone, hints in forms, errors.
 
 export function setText(element, text) {
   if (element && element.textContent !== text) element.textContent = text;
@@ -21,7 +21,7 @@ async function copy(button, text, field) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Over plain http, scripts have no clipboard; the old way still works.
+    // Over plain http, scripts have no clipboard; execCommand still works.
     if (field?.select) field.select();
     else getSelection().selectAllChildren(field ?? button);
     if (!document.execCommand("copy")) { toast("This browser does not let pages copy. Select the text and copy it yourself."); return; }

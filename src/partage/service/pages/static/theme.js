@@ -1,4 +1,4 @@
-// Loaded in the head, before anything is drawn: the theme chosen here, or else the system's.
+// Loaded in the head, before anything is drawn: the theme chosen here, otherwise the system's.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");

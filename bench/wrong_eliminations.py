@@ -1,8 +1,8 @@
 """How often the best arm is ever eliminated, on hard games with short horizons: at most 1/T is promised.
 
-    python -m bench.wrong_exclusions
+    python -m bench.wrong_eliminations
 
-Each run notes whether arm 0, one of the best, was eliminated at any time, even if it came back later.
+Each run notes whether arm 0, one of the best, was eliminated at any time, even if it became active again later.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _keys(seed, runs):
     return run_keys(seed, 0, runs)
 
 
-def wrong_exclusions(arms, horizon, agents, runs, seed=0, rule=None):
+def wrong_eliminations(arms, horizon, agents, runs, seed=0, rule=None):
     """Return in how many runs arm 0 was ever eliminated. A single agent shares all arms; several share one each."""
     sharing = Sharing.everything(1, len(arms)) if agents == 1 else Sharing.round_robin(agents, len(arms))
     table = game_table(Game(arms, sharing, horizon))
@@ -104,10 +104,10 @@ def main():
     def measure(task):
         name, horizon, agents = task
         runs = round(asked.scale * RUNS[horizon])
-        return wrong_exclusions(GAMES[name], horizon, agents, runs, asked.seed, rule), runs
+        return wrong_eliminations(GAMES[name], horizon, agents, runs, asked.seed, rule), runs
 
     started = time.perf_counter()
-    wrong_exclusions(GAMES["0.5, 0.5"], 5, 1, 1, 0, rule)  # compiles
+    wrong_eliminations(GAMES["0.5, 0.5"], 5, 1, 1, 0, rule)  # compiles
     with ThreadPoolExecutor(2) as pool:
         measured = dict(zip(tasks, pool.map(measure, tasks)))
 
