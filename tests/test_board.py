@@ -78,6 +78,21 @@ def test_the_tie_order_settles_ties(tie_order):
     assert board([7, 7, 7], [0.1, 0.9, 0.5], tie_order=tie_order).least([0, 1, 2]) == tie_order[0]
 
 
+def test_a_copy_shares_nothing_with_its_board():
+    one = Board(10, [0, 1], [True, True])
+    one.broadcast("a1", 0, 1.0)
+    one.state = {"seen": [1]}
+    whole, bare = one.copy(), one.copy(by_member=False)
+    assert whole == one
+    assert (bare.record, bare.state, bare.by_member) == (one.record, one.state, {})
+    one.broadcast("a1", 0, 1.0)
+    one.active[1] = False
+    one.state["seen"].append(2)
+    for copied in (whole, bare):
+        assert (copied.counts, copied.actives(), copied.state) == ([1, 0], [0, 1], {"seen": [1]})
+    assert whole.by_member == {"a1": Record([1, 0], [1.0, 0.0])}
+
+
 def test_boards_share_nothing_with_each_other():
     one, other = (Board(10, [0, 1], [True, True]) for _ in range(2))
     one.record.add(0, 1.0)

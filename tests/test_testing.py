@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from partage import Game, Sharing, bernoulli, play_run
+from partage import Game, Sharing, bernoulli, play, play_run
 from partage.board import Pull
-from partage.errors import RuleError
+from partage.errors import InputError, RuleError
 from partage.rules import RULES, make_rule
 from partage.rules.balanced_etc import BalancedETC
 from partage.testing import check_rule
@@ -48,6 +48,14 @@ class Faulty(BalancedETC):
             return Pull(pull.arm, share=True)
         if self.fault == "no such arm":
             return Pull(board.arms, share=False)
+        if self.fault == "negative arm":
+            return Pull(-1, share=False)
+        if self.fault == "arm is a name":
+            return Pull("a", share=False)
+        if self.fault == "nothing":
+            return None
+        if self.fault == "only an arm":
+            return pull.arm
         if self.fault == "writes on the board":
             board.record.counts[0] += 1
         if self.fault == "lowest index":
@@ -74,6 +82,10 @@ RANDOM = Random(0)
     [
         ("shares what is private", "broadcast arm"),
         ("no such arm", "one of 0 to"),
+        ("negative arm", "pulled arm -1; it must be one of 0 to"),
+        ("arm is a name", "pulled 'a'; it must be one of 0 to"),
+        ("nothing", "returned None; it must return a partage.board.Pull"),
+        ("only an arm", "must return a partage.board.Pull"),
         ("writes on the board", "it must only read them"),
         ("lowest index", "renumbered"),
         ("draws", "two answers"),
@@ -85,6 +97,64 @@ RANDOM = Random(0)
 def test_each_fault_is_found(fault, complaint):
     with pytest.raises(RuleError, match=complaint):
         check_rule(Faulty(fault=fault))
+
+
+@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize(
+    "fault", ["shares what is private", "no such arm", "negative arm", "arm is a name", "nothing", "only an arm"]
+)
+def test_play_refuses_a_faulty_rule_too(fault, reference):
+    game = Game(bernoulli([0.9, 0.5]), Sharing.nothing(2, 2), horizon=20)
+    with pytest.raises(InputError, match="rule"):
+        play_run(game, Faulty(fault=fault), reference=reference)
+    with pytest.raises(InputError, match="rule"):
+        play(game, Faulty(fault=fault), runs=1, jobs=1, settlement="none", baseline=False)
+
+
+@pytest.mark.parametrize("missing", ["name", "private", "decide", "revise"])
+def test_a_rule_that_lacks_something_is_refused(missing):
+    members = {key: value for key, value in vars(Greedy).items() if not key.startswith("__") and key != missing}
+    rule = type("Mine", (), members)()
+    with pytest.raises(RuleError, match="a name, private, decide and revise"):
+        check_rule(rule)
+    game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(2, 2), horizon=20)
+    for attempt in (play, play_run):
+        with pytest.raises(InputError, match="a name, private, decide and revise"):
+            attempt(game, rule)
+
+
+def test_a_class_is_not_a_rule():
+    with pytest.raises(RuleError, match=r"such as Greedy\(\)"):
+        check_rule(Greedy)
+
+
+def test_a_rule_that_reads_who_broadcast_what_passes():
+    class Richest(Greedy):
+        """Follows the arm that paid any one member most."""
+
+        def decide(self, board, shares, own):
+            pull = super().decide(board, shares, own)
+            most = [max((one.sums[arm] for one in board.by_member.values()), default=0) for arm in range(board.arms)]
+            richest = min(range(board.arms), key=lambda arm: (-most[arm], board.rank[arm]))
+            return pull if pull.share else Pull(richest, share=False)
+
+    check_rule(Richest())
+
+
+def test_a_rule_with_a_state_by_arm_passes():
+    class Stateful(Greedy):
+        """Follows the arm that its own state puts first."""
+
+        def decide(self, board, shares, own):
+            pull = super().decide(board, shares, own)
+            if pull.share or board.state is None:
+                return pull
+            return Pull(min(range(board.arms), key=lambda arm: (-board.state[arm], board.rank[arm])), share=False)
+
+        def revise(self, board):
+            board.state = list(board.record.sums)
+
+    check_rule(Stateful())
 
 
 def test_a_rule_with_a_memory_is_found():

@@ -93,12 +93,13 @@ class Board:
         for rank, arm in enumerate(self.tie_order):
             self.rank[arm] = rank
 
-    def copy(self) -> "Board":
-        """Return an independent copy of this board."""
+    def copy(self, *, by_member: bool = True) -> "Board":
+        """Return an independent copy of this board, with an empty `by_member` unless it is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
         other.record = self.record.copy()
-        other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+        if by_member:
+            other.by_member = {member: record.copy() for member, record in self.by_member.items()}
         other.state = copy.deepcopy(self.state)
         return other
 

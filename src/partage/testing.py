@@ -1,17 +1,17 @@
 """A check for rules of your own."""
 
 import copy
-import operator
 from collections.abc import Collection
 
 from partage.arms import Arm, Bernoulli, Constant, Uniform
 from partage.board import Board, Pull, Record
 from partage.engine import rewards as tape
-from partage.engine.reference import play_reference
-from partage.errors import RuleError
+from partage.engine.reference import checked_pull, play_reference
+from partage.errors import InputError, RuleError
 from partage.game import Game
 from partage.rules.rule import Rule, decider
 from partage.sharing import Sharing
+from partage.simulate.chunk import checked_rule
 from partage.tape import Draws
 
 
@@ -26,7 +26,8 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
     - leave the board and the record unchanged when it decides, and the record when it revises;
     - keep at least one public arm active, and no arm that nobody shares;
     - play the same game twice in the same way;
-    - treat arms alike: with the arms and the tie order renumbered, it makes the same decision.
+    - treat arms alike: with the arms and the tie order renumbered, it makes the same decision. This is not checked
+      while the board has a state, which may refer to arms by their numbers.
 
     Raises
     ------
@@ -36,6 +37,10 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
     >>> from partage import BalancedETC
     >>> check_rule(BalancedETC(balance=2))
     """
+    try:
+        checked_rule(rule)
+    except InputError as error:
+        raise RuleError(str(error)) from None
     for number, game in enumerate(_games()):
         key = tape.run_keys(seed, number, number + 1)[0]
         tally = play_reference(game, _Watched(rule), key)
@@ -71,10 +76,6 @@ class _Watched:
     """A rule that is checked at each step."""
 
     def __init__(self, rule: Rule) -> None:
-        _require(
-            isinstance(getattr(rule, "name", None), str),
-            f"The rule's name is {getattr(rule, 'name', None)!r}; it must be a string.",
-        )
         self.rule, self.name, self.private = rule, rule.name, rule.private
         self._decide = decider(rule)
         self._steps = 0
@@ -82,14 +83,14 @@ class _Watched:
     def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws) -> Pull:
         before = copy.deepcopy((board, own))
         pull = self._decide(board, shares, own, draws.again())
-        arm, share = self._checked(pull, board, shares)
+        checked = checked_pull(self.name, pull, board.arms, shares)
         _require((board, own) == before, "`decide` changed the board or the agent's record; it must only read them.")
         asked_again = self._decide(board, shares, own, draws.again())
         _require(asked_again == pull, "Asked twice about the same board, the rule gave two answers.")
         self._steps += 1
-        if self._steps % 7 == 0:
-            self._renumbered(board, shares, own, draws, Pull(arm, share))
-        return Pull(arm, share)
+        if self._steps % 7 == 0 and board.state is None:
+            self._renumbered(board, shares, own, draws, checked)
+        return checked
 
     def revise(self, board: Board) -> None:
         record = copy.deepcopy(board.record)
@@ -102,30 +103,23 @@ class _Watched:
         hidden = [arm for arm in range(board.arms) if not board.public[arm] and board.active[arm]]
         _require(not hidden, f"`revise` made arm {hidden[:1]} active, which nobody shares.")
 
-    def _checked(self, pull: Pull, board: Board, shares: Collection[int]) -> Pull:
-        """Return the pull, if it is one that the game allows."""
-        arm, share = pull
-        allowed = f"it must be one of 0 to {board.arms - 1}"
-        try:
-            arm = operator.index(arm)
-        except TypeError:
-            raise RuleError(f"The rule pulled {arm!r}; {allowed}.") from None
-        _require(0 <= arm < board.arms, f"The rule pulled arm {arm}; {allowed}.")
-        _require(
-            not share or arm in shares,
-            f"The rule broadcast arm {arm}, and the agent shares {sorted(shares)}.",
-        )
-        return Pull(arm, bool(share))
-
     def _renumbered(self, board: Board, shares: Collection[int], own: Record, draws: Draws, pull: Pull) -> None:
         """Number the arms backwards, and ask again."""
         last = board.arms - 1
         mirror = Board(board.horizon, [last - arm for arm in board.tie_order], board.public[::-1])
-        mirror.record = Record(board.record.counts[::-1], board.record.sums[::-1])
-        mirror.active, mirror.state = board.active[::-1], copy.deepcopy(board.state)
-        mine = Record(own.counts[::-1], own.sums[::-1])
-        arm, share = self._decide(mirror, frozenset(last - arm for arm in shares), mine, draws.again())
+        mirror.shared, mirror.claims, mirror.active = board.shared[::-1], board.claims[::-1], board.active[::-1]
+        mirror.record = _mirrored(board.record)
+        mirror.by_member = {member: _mirrored(record) for member, record in board.by_member.items()}
+        mine = frozenset(last - arm for arm in shares)
+        answer = self._decide(mirror, mine, _mirrored(own), draws.again())
+        arm, share = checked_pull(self.name, answer, board.arms, mine)
         _require(
-            last - arm == pull.arm and bool(share) == pull.share,
+            last - arm == pull.arm and share == pull.share,
             "With the arms renumbered the rule decided differently; ties must be broken by `board.rank`.",
         )
+
+
+def _mirrored(record: Record) -> Record:
+    """Return a record with its arms numbered backwards."""
+    latest = None if record.latest is None else len(record.counts) - 1 - record.latest
+    return Record(record.counts[::-1], record.sums[::-1], latest)

@@ -1,11 +1,13 @@
 """The end of play, and consent that changes here or elsewhere."""
 
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from tests.support.live import URL, New, explore_to_the_end
 
-from partage.client import Agent, Closed, HorizonReached, Refused
+from partage.client import Agent, AsyncAgent, Closed, HorizonReached, Refused
 from partage.errors import InputError
 
 
@@ -224,8 +226,8 @@ def test_an_agent_that_left_cannot_ask(new: New) -> None:
     agent.close()
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf")])
-def test_rewards_are_checked_before_anything_is_sent(new: New, reward: float) -> None:
+@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), None, "1", [0.5]])
+def test_rewards_are_checked_before_anything_is_sent(new: New, reward: Any) -> None:
     live = new(["a", "b"])
     agent = live.joined("a", "b")
     pull = agent.ask()
@@ -251,3 +253,25 @@ def test_arguments_are_checked(new: New, tmp_path: Path) -> None:
         Agent(URL, live.id, "secret", max_pulls_per_board=0)
     with pytest.raises(InputError, match="put it in a list"):
         Agent.join(URL, live.id, "invite", "Shop", "Supplier A")
+    with pytest.raises(InputError, match="a list of arm names, not 5"):
+        agent.share(5)  # type: ignore[arg-type]
+    for most in ("x", None, 2.5):
+        with pytest.raises(InputError, match=r"max_pulls_per_board is .* whole number of at least 1"):
+            Agent(URL, live.id, "secret", max_pulls_per_board=most)  # type: ignore[arg-type]
+    for address in (None, 5, httpx.URL(URL)):
+        with pytest.raises(InputError, match="must look like http://"):
+            Agent(address, live.id, "secret")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("agents", [Agent, AsyncAgent])
+def test_an_unknown_option_is_refused(agents: type[Agent] | type[AsyncAgent]) -> None:
+    allowed = "no option colour; it must be one of state, max_pulls_per_board, patience, listen, transport"
+    with pytest.raises(InputError, match=allowed):
+        agents(URL, "c1", "secret", colour=3)  # type: ignore[call-arg]
+
+
+def test_an_unknown_option_is_refused_before_the_agent_joins(new: New) -> None:
+    live = new(["a"])
+    with pytest.raises(InputError, match="no option colour"):
+        live.joined("a", colour=3)
+    assert live.requests == []

@@ -35,7 +35,7 @@ def test_the_client_sees_the_controllers_board_and_decides_as_it_does(create: An
         state = table.state
         view = msgspec.json.decode(msgspec.json.encode(board_view(state)), type=BoardView)
         board = board_of(view)
-        for field in ("horizon", "tie_order", "public", "shared", "claims", "active", "record"):
+        for field in ("horizon", "tie_order", "public", "shared", "claims", "active", "record", "state"):
             assert getattr(board, field) == getattr(state.board, field)
         if any(board.public) and not state.closed:
             for member in state.members.values():
@@ -44,6 +44,11 @@ def test_the_client_sees_the_controllers_board_and_decides_as_it_does(create: An
                 assert following.explores == share
                 if not share:
                     assert following.leader == arm
+
+
+def test_the_rules_public_state_is_on_the_clients_board(new: New) -> None:
+    view = msgspec.structs.replace(board_view(new(["a", "b"]).state), state={"phase": 3})
+    assert board_of(view).state == {"phase": 3}
 
 
 def followed(view: BoardView, shares: frozenset[int]) -> Following:

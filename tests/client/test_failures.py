@@ -61,9 +61,11 @@ def test_an_answer_that_is_not_the_controllers_is_a_sentence_too(new: New) -> No
         live.joined("a")
 
 
-def refusing(path: str, status: int, code: str) -> Callable[[httpx.Request], httpx.Response | None]:
-    """Refuse requests to this path in words that say nothing."""
-    body = {"error": "No.", "code": code}
+def refusing(
+    path: str, status: int, code: str, error: str = "No.", field: str | None = None
+) -> Callable[[httpx.Request], httpx.Response | None]:
+    """Refuse requests to this path; without a code, as release 0.1 did."""
+    body = {"error": error, "field": field} | ({"code": code} if code else {})
     return lambda request: httpx.Response(status, json=body) if request.url.path.endswith(path) else None
 
 
@@ -127,12 +129,123 @@ def test_a_report_refused_for_another_reason_is_kept(new: New) -> None:
     assert agent.unpaid == 0
 
 
+def without_codes(request: httpx.Request, live: Live) -> httpx.Response:
+    """Answer as release 0.1 did: refusals have no code."""
+    response = live.answer(request)
+    if response.status_code < 400:
+        return response
+    said = {key: value for key, value in response.json().items() if key != "code"}
+    return httpx.Response(response.status_code, json=said)
+
+
+def test_without_codes_a_report_in_conflict_is_given_up(new: New, tmp_path: Path) -> None:
+    live = new(["a"])
+    agent = live.joined("a", state=tmp_path / "state.json")
+    live.fault = refusing("/commits", 409, "")
+    agent.ask()
+    assert agent.unpaid == 1
+    live.fault = lambda request: None
+    agent.close()
+    assert live.state.members[agent.id].used == 0
+    assert live.resumed(tmp_path / "state.json").unpaid == 1
+
+
+def test_without_codes_only_the_run_that_is_named_is_given_up(new: New) -> None:
+    live = new(["a", "b"])
+    first, second = live.join("a"), live.join("b")
+    live.broadcast(first, 0.5)
+    agent = live.joined()
+    agent.ask()  # reported at once
+    for _ in range(3):
+        agent.ask()
+    live.broadcast(second, 0.4)
+    live.sleep(1.5)
+    agent.ask()  # on the next version of the board, so that the next report has two runs
+    sent = len(live.requests)
+    refuse = refusing("/commits", 409, "", field="runs[0].version")
+    live.fault = lambda request: refuse(request) if request.content.count(b'"pulls"') == 2 else None
+    agent.close()
+    assert [request.content.count(b'"pulls"') for request in live.requests[sent:]] == [2, 1]
+    assert agent.unpaid == 3
+    assert live.state.members[agent.id].commit == {0: 2}
+
+
+def test_without_codes_another_status_keeps_the_report(new: New) -> None:
+    live = new(["a"])
+    agent = live.joined("a")
+    live.fault = refusing("/commits", 403, "")
+    with pytest.raises(Refused, match=r"No\."):
+        agent.ask()
+    live.fault = lambda request: None
+    agent.close()
+    assert live.state.members[agent.id].commit == {0: 1}
+
+
+def test_without_codes_a_refused_ask_is_understood(new: New) -> None:
+    live = new(["a", "b"])
+    agent = live.joined("a", "b")
+    live.fault = refusing("/ask", 409, "", "This request was an ask before.")
+    with pytest.raises(Refused, match="an ask before"):
+        agent.ask()
+    live.fault = refusing("/ask", 403, "", "Your token is for another horizon.")
+    with pytest.raises(Refused, match="another horizon"):
+        agent.ask()
+    live.fault = refusing("/ask", 409, "", "All 1,000 pulls of the horizon are used.")
+    with pytest.raises(HorizonReached):
+        agent.ask()
+
+
+def test_without_codes_the_board_shows_the_close(new: New) -> None:
+    live = new(["a", "b"])
+    asking, telling = live.joined("a", "b"), live.joined("a", "b", invite="second")
+    asking.board()
+    claim = telling.ask()
+    live.close()
+    live.fault = lambda request: without_codes(request, live)
+    with pytest.raises(Closed):
+        asking.ask()
+    with pytest.raises(Closed):
+        telling.tell(claim, 0.5)
+
+
+def test_without_codes_a_refused_tell_is_understood(new: New, caplog: pytest.LogCaptureFixture) -> None:
+    live = new(["a", "b"])
+    agent = live.joined("a", "b")
+    claim = agent.ask()
+    live.fault = lambda request: without_codes(request, live)
+    live.consent(agent.id, *{"a", "b"} - {claim.arm})
+    agent.tell(claim, 0.5)  # logged, and not sent again
+    assert "refused a reward" in caplog.text
+    assert claim.arm not in agent.shares
+    with pytest.raises(Refused) as caught:
+        agent.tell(Pull(claim.arm, True, False, 0, 10**6), 0.5)
+    assert caught.value.status == 404
+    live.fault = refusing("/tell", 403, "")
+    with pytest.raises(Refused, match=r"No\."):  # not the agent's last claim
+        agent.tell(Pull(claim.arm, True, False, 0, 10**6), 0.5)
+    live.fault = refusing("/tell", 409, "")
+    with pytest.raises(Refused, match=r"No\."):  # the collaboration is not closed
+        agent.tell(claim, 0.5)
+
+
 def test_an_address_where_something_else_answers_is_named(new: New) -> None:
     live = new(["a"])
     agent = live.joined("a")
     live.fault = lambda request: httpx.Response(200, text="<html>Please log in.</html>")
     with pytest.raises(Unreachable, match="is not a Partage controller; check the address"):
         agent.ask()
+
+
+def test_a_redirect_is_refused(new: New, tmp_path: Path) -> None:
+    live = new(["a"])
+    agent = live.joined("a")
+    live.fault = lambda request: httpx.Response(302, headers={"Location": "https://elsewhere.example"}, text="moved")
+    for attempt in (agent.ask, agent.leave, lambda: agent.ledger(tmp_path / "ledger.ndjson")):
+        with pytest.raises(Refused, match="redirects to another address"):
+            attempt()
+    assert list(tmp_path.iterdir()) == []
+    live.fault = lambda request: None
+    assert agent.ask().arm == "a"
 
 
 def test_a_pull_counted_in_a_failed_call_is_handed_out_by_the_next(new: New) -> None:

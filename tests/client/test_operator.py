@@ -71,6 +71,17 @@ def test_what_never_reaches_the_controller(new: New, app: App) -> None:
         Operator("ftp://there", TOKEN)
     with pytest.raises(InputError, match="invalid character"):
         Operator(URL, "two words")
+    with pytest.raises(InputError, match="token is empty"):
+        Operator(URL, "")
+    for token in (5, None, b"bytes"):
+        with pytest.raises(InputError, match="token must be a string"):
+            Operator(URL, token)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must look like"):
+        Operator(None, TOKEN)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="arms must be a list of arm names, not a single string"):
+        app.operator.create("Bakers", "abc", 100)
+    with pytest.raises(InputError, match="arms must be a list of arm names, not 5"):
+        app.operator.create("Bakers", 5, 100)  # type: ignore[arg-type]
     with pytest.raises(FileError, match="cannot be written"):
         app.operator.ledger(new(["a"]).id, "/nowhere/at/all")
 
@@ -93,3 +104,14 @@ def failing(error: Exception) -> httpx.MockTransport:
 def test_no_controller(transport: httpx.BaseTransport, words: str) -> None:
     with Operator(URL, TOKEN, transport=transport) as operator, pytest.raises(Unreachable, match=words):
         operator.collaborations()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_refused(status: int, tmp_path: Path) -> None:
+    answer = httpx.Response(status, headers={"Location": "https://elsewhere.example"}, text="moved\n")
+    with Operator(URL, TOKEN, transport=httpx.MockTransport(lambda request: answer)) as operator:
+        with pytest.raises(Refused, match=f"redirects to another address .status {status}."):
+            operator.collaborations()
+        with pytest.raises(Refused, match=f"redirects to another address .status {status}."):
+            operator.ledger("c1", tmp_path / "ledger.ndjson")
+    assert list(tmp_path.iterdir()) == []

@@ -740,6 +740,7 @@ def test_inputs_stay_as_they_were() -> None:
     agent = table.join(0, 1)
     table.work(agent, lambda arm: 1.0)
     given = inputs(table.state)
+    assert given.board.by_member == {}  # large, and no settlement reads it
     before = settlement_view(given, settled(given))
     table.join(0)
     for _ in range(20):

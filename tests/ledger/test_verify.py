@@ -42,9 +42,9 @@ SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none")
 
 
 @cache
-def a_game(settlement: str = "equal-share", closed: bool = True, format: Any = FORMAT) -> Table:
+def a_game(settlement: str = "equal-share", closed: bool = True, format: Any = FORMAT, value: float = 0.01) -> Table:
     """A collaboration with events of every kind, in which an arm is eliminated."""
-    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=0.01, format=format))
+    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=value, format=format))
     chance = random.Random(1)
     paid = {0: 1.0, 1: 0.0, 2: 0.75}
 
@@ -452,7 +452,7 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
     "explore totals": (lambda t: with_fields(-1, explore=(1, 2, 3)), "totals of explore"),
     "commit totals": (lambda t: with_fields(-1, commit=(*t.events[-1].commit[:2], 7)), "totals of commit"),
     "too few totals": (lambda t: with_fields(-1, commit=()), "totals of commit"),
-    "profit": (lambda t: with_fields(-1, profit=t.events[-1].profit + 1), "profit"),
+    "profit": (lambda t: with_fields(-1, profit=t.events[-1].profit + 10), "profit"),
     "common charge": (
         lambda t: with_fields(-1, common_charge=(t.events[-1].common_charge or 0) + 0.5),
         "common charge",
@@ -479,6 +479,21 @@ def test_forgeries_with_all_hashes_right_that_mean_something_wrong(what: str) ->
     number, said = problem(forged(table, make(table)))
     assert number is not None
     assert re.search(sentence, said), said
+
+
+@pytest.mark.parametrize("reader", [None, "a4"])
+@pytest.mark.parametrize("format", [FORMAT, UNSET])
+def test_a_profit_from_the_logarithms_of_another_platform(format: Any, reader: str | None) -> None:
+    table = a_game("equal-share", format=format, value=1e6)
+    closed = table.events[-1]
+    assert isinstance(closed, Close)
+    bill = settlement_view(table.state, settlement_of(table.state)).compensation
+    assert bill > 10**12
+    for share, right in ((-1e-10, True), (1e-10, True), (-1e-8, False), (1e-8, False)):
+        lines = forged(table, with_fields(-1, profit=closed.profit + round(share * bill)), reader)
+        assert verify(lines).ok == right
+        if not right:
+            assert "profit" in problem(lines)[1]
 
 
 def test_ceilings_where_there_are_none() -> None:

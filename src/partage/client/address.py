@@ -15,8 +15,10 @@ def checked_url(url: str) -> str:
     """
     try:
         parsed = httpx.URL(url)
-        good = parsed.scheme in ("http", "https") and bool(parsed.host) and not parsed.userinfo
-    except httpx.InvalidURL:
+        good = (
+            isinstance(url, str) and parsed.scheme in ("http", "https") and bool(parsed.host) and not parsed.userinfo
+        )
+    except (httpx.InvalidURL, TypeError):
         good = False
     if not good:
         raise InputError("The controller's address must look like http://127.0.0.1:8000 or https://partage.example.")

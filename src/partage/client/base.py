@@ -38,6 +38,9 @@ class BaseAgent:
     _clock: ClassVar[Callable[[], float]] = time.monotonic
 
     def __init__(self, saved: AgentState, options: Options) -> None:
+        allowed = Options.__annotations__
+        if unknown := [name for name in options if name not in allowed]:
+            raise InputError(f"There is no option {unknown[0]}; it must be one of {', '.join(allowed)}.")
         state = options.get("state")
         self._path = None if state is None else Path(state)
         self._listens = options.get("listen", True)
@@ -87,7 +90,7 @@ def saved_or_new(
     url: str, collaboration: str, options: Options, name: str = "", shares: Collection[str] = (), token: str = ""
 ) -> AgentState:
     """Return the agent of the state file, or a new one if there is no file yet."""
-    url, state, names = checked_url(url), options.get("state"), checked_names(shares)
+    url, state, names = checked_url(url), options.get("state"), checked_names("shares", shares)
     if state is None or not Path(state).exists():
         return AgentState(url=url, collaboration=collaboration, name=name, shares=names, token=token)
     saved = statefile.read(Path(state))

@@ -67,7 +67,7 @@ class Calls:
         while True:
             reply = yield request
             if isinstance(reply, Answer) and reply.status not in PASSING:
-                if reply.status >= 400:
+                if reply.status >= 300 and reply.status != 304:  # 304 answers a request with an ETag
                     raise refusal(reply.status, reply.body)
                 return reply
             pause = random.uniform(0, longest)
@@ -101,6 +101,9 @@ def refusal(status: int, body: bytes) -> Refused:
     >>> refused.code, str(refused)
     ('closed', 'The collaboration is closed.')
     """
+    if 300 <= status < 400:
+        sentence = f"The server redirects to another address (status {status}); give the controller's own address."
+        return Refused(status, "", sentence)
     try:
         found = msgspec.json.decode(body, type=_Refusal)
     except msgspec.DecodeError:  # a proxy answered, not the controller

@@ -81,8 +81,20 @@ class Claims:
             yield from self._following.read()
             if self._following.view is before:
                 raise refused
+        elif not refused.code and refused.status == 409:
+            yield from self._not_now_uncoded(refused)
         else:
             raise refused
+
+    def _not_now_uncoded(self, refused: Refused) -> Steps[None]:
+        """Do the same for release 0.1, which sends no codes: board and sentence say why there is no claim."""
+        before = self._following.view
+        yield from self._following.read()
+        if self._following.view is not before:
+            return
+        if "horizon" not in refused.sentence:
+            raise refused
+        self._saved.used = self._following.horizon
 
     def _count(self, claim: int) -> Steps[None]:
         """Count a claim in the horizon, once: the same claim is returned until it is reported."""
@@ -104,13 +116,16 @@ class Claims:
             )
         except Refused as refused:
             self._saved.telling = None
-            if refused.code == "claim_cancelled":  # the agent withdrew the arm, here or elsewhere
+            # Release 0.1 sends no codes: it refuses the agent's own claim with 403 only if the arm was withdrawn.
+            cancelled = not refused.code and refused.status == 403 and pull == self._saved.claim
+            if cancelled or refused.code == "claim_cancelled":  # the agent withdrew the arm, here or elsewhere
                 yield from self._following.read_consent()
                 log.warning("The controller refused a reward, which is not sent again: %s", refused)
                 return
-            if refused.code == "closed":
+            if refused.code == "closed" or (not refused.code and refused.status == 409):
                 yield from self._following.read()
-                raise Closed from None
+                if refused.code or (self._following.view is not None and self._following.view.closed):
+                    raise Closed from None
             raise
         self._saved.telling, self._saved.head = None, told.head
         self._following.expect(told.version)

@@ -14,6 +14,7 @@ from partage.client.address import checked_url
 from partage.client.base import OWNER_ONLY
 from partage.client.calls import not_a_controller, refusal
 from partage.client.errors import Unreachable
+from partage.client.pulls import checked_names
 from partage.errors import InputError
 from partage.files import write_atomically
 from partage.ledger.messages import (
@@ -52,7 +53,11 @@ class Operator:
 
     def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self.url = checked_url(url)
-        if not token or not token.isascii() or not token.isprintable() or " " in token:
+        if token == "":
+            raise InputError("The operator's token is empty; give the one that partage serve printed.")
+        if not isinstance(token, str):
+            raise InputError("The operator's token must be a string, as partage serve printed it.")
+        if not token.isascii() or not token.isprintable() or " " in token:
             raise InputError(
                 "The operator's token contains an invalid character; it is one word, as partage serve printed it."
             )
@@ -97,7 +102,7 @@ class Operator:
         """
         body = {
             "name": name,
-            "arms": list(arms),
+            "arms": checked_names("arms", arms),
             "horizon": horizon,
             "rule": rule,
             "balance": balance,
@@ -175,7 +180,7 @@ class Operator:
         """Yield the ledger in parts, as they arrive."""
         path = f"/v1/collaborations{_path(id, '/ledger')}"
         with self._reached(), self._client.stream("GET", path) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 raise refusal(response.status_code, response.read())
             yield from response.iter_bytes()
 

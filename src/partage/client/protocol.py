@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from partage.board import Record
+from partage.checks import count
 from partage.client.calls import Calls
 from partage.client.claims import Claims
 from partage.client.effects import Save, Steps
@@ -19,7 +20,6 @@ from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.reports import Reports
 from partage.client.statefile import AgentState, new_request
-from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
 from partage.rules.exploring import commit
 
@@ -50,8 +50,7 @@ class Protocol:
         patience: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if max_pulls_per_board < 1:
-            raise InputError(f"max_pulls_per_board is {max_pulls_per_board!r}; it must be at least 1.")
+        max_pulls_per_board = count("max_pulls_per_board", max_pulls_per_board)
         self.saved = saved
         self._saves, self._clock = saves, clock
         self._calls = Calls(saved, patience, clock)
@@ -92,7 +91,7 @@ class Protocol:
 
     def share(self, shares: Collection[str]) -> Steps[None]:
         """Share these arms and no others from now on."""
-        names = checked_names(shares)
+        names = checked_names("shares", shares)
         yield from self._ready()
         yield from self._reports.send()  # made under the old consent
         self.following.begun = False  # if the answer is lost, the controller is asked what the agent shares

@@ -1,6 +1,6 @@
 """What an agent receives and returns: a pull, the summary of many, and checks of rewards and names."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,15 +62,21 @@ class Played:
             self.commit += 1
 
 
-def checked_names(shares: Collection[str]) -> list[str]:
+def checked_names(what: str, names: Collection[str]) -> list[str]:
     """Return names of arms as a list; a single string is refused, since it would be a list of letters."""
-    if isinstance(shares, str):
-        raise InputError("shares must be a list of arm names, not a single string; put it in a list.")
-    return list(shares)
+    if isinstance(names, str):
+        raise InputError(f"{what} must be a list of arm names, not a single string; put it in a list.")
+    if not isinstance(names, Iterable):
+        raise InputError(f"{what} must be a list of arm names, not {names!r}.")
+    return list(names)
 
 
 def checked_reward(reward: float) -> float:
     """Return a reward in [0, 1]."""
-    if not 0 <= reward <= 1:  # False for NaN too
+    try:
+        good = bool(0 <= reward <= 1)  # False for NaN too
+    except (TypeError, ValueError):
+        good = False
+    if not good:
         raise InputError("The reward must be a number from 0 to 1.")
     return float(reward)

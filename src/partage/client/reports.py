@@ -149,7 +149,8 @@ class Reports:
             try:
                 told = yield from self._calls.fetch(Told, "POST", "/commits", saved.report)
             except Refused as refused:
-                if refused.code not in NOT_COUNTED:
+                uncoded = not refused.code and refused.status == 409  # release 0.1 sends no codes
+                if refused.code not in NOT_COUNTED and not uncoded:
                     raise
                 self._give_up(saved.report, refused)
                 saved.report = None

@@ -1,17 +1,42 @@
 """Reference play: any rule, one pull at a time, in plain Python. The engine is checked against it."""
 
+import operator
+from collections.abc import Collection
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import reward_table
-from partage.board import Board, Record
+from partage.board import Board, Pull, Record
 from partage.engine import rewards as tape
 from partage.engine.tally import Tally
-from partage.errors import InputError
+from partage.errors import RuleError
 from partage.game import Game
 from partage.rules.rule import Rule, decider
 from partage.sharing import Sharing
 from partage.tape import Draws
+
+
+def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pull:
+    """Return what the rule of this name decided for an agent that shares these arms, if the game allows it."""
+    try:
+        arm, share = pull
+    except (TypeError, ValueError):
+        raise RuleError(
+            f"`decide` of the rule {name} returned {pull!r}; it must return a partage.board.Pull: the arm, and "
+            "whether to broadcast the reward."
+        ) from None
+    allowed = f"it must be one of 0 to {arms - 1}"
+    try:
+        arm = operator.index(arm)
+    except TypeError:
+        raise RuleError(f"The rule {name} pulled {arm!r}; {allowed}.") from None
+    if not 0 <= arm < arms:  # a negative one would count from the last arm
+        raise RuleError(f"The rule {name} pulled arm {arm}; {allowed}.")
+    if share and arm not in shares:
+        raise RuleError(f"The rule {name} broadcast arm {arm}, but the agent shares {sorted(shares)}.")
+    return Pull(arm, bool(share))
 
 
 def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
@@ -34,14 +59,12 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
     for step in range(1, game.horizon + 1):
         for agent in order:
             draws = Draws(run, int(agent), step - 1)
-            arm, share = decide(board, shares[agent], own[agent], draws)
+            arm, share = checked_pull(rule.name, decide(board, shares[agent], own[agent], draws), arms, shares[agent])
             if not share:
                 commit[agent, arm] += 1
                 if keeps_own:
                     own[agent].add(arm, rewards.private(agent, arm, own[agent].counts[arm]))
                 continue
-            if arm not in shares[agent]:
-                raise InputError(f"The rule {rule.name} broadcast arm {arm}, which agent {agent} does not share.")
             explore[agent, arm] += 1
             board.broadcast(int(agent), arm, rewards.broadcast(arm, board.counts[arm]))
             before = list(board.active)

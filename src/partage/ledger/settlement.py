@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
     settlement, value, fee
         From the configuration.
     board
-        The board.
+        The board, without `by_member`: no settlement reads it, and it is large.
     pulls
         Settled pulls, one row per agent in order of joining, one column per arm: explore pulls that were reported,
         and commit pulls.
@@ -65,9 +65,8 @@ def inputs(state: State) -> Inputs:
         Row(member.id, member.name, sum(member.explore.values()), sum(member.commit.values()))
         for member in state.members.values()
     )
-    return Inputs(
-        state.seq, state.settlement, config.value, config.fee, state.board.copy(), state.pulls(), agents, state.closed
-    )
+    board = state.board.copy(by_member=False)
+    return Inputs(state.seq, state.settlement, config.value, config.fee, board, state.pulls(), agents, state.closed)
 
 
 def settled(given: Inputs) -> Settled:

@@ -75,7 +75,7 @@ def make_rule(name: str, **parameters: Any) -> Any:
     InputError
         If there is no such rule, it has no such parameter, or the value is not allowed.
     """
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise InputError(f"The rule is {name!r}; it must be one of {', '.join(RULES)}.")
     rule = RULES[name]
     taken = {parameter.name for parameter in rule.parameters}

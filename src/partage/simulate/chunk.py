@@ -1,13 +1,16 @@
 """A chunk of runs, played and folded: the unit of work that is spread over threads, processes or machines."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage import engine
+from partage.checks import count
 from partage.engine.rewards import run_keys
 from partage.engine.tally import Tally
+from partage.errors import InputError
 from partage.game import Game
 from partage.rules.rule import Rule
 from partage.settle import Settlement
@@ -23,6 +26,29 @@ class Task:
     settlement: Settlement
     seed: int
     checkpoints: NDArray[np.int64]
+
+
+def checked_game(game: Any) -> Game:
+    """Return the game, if it is one."""
+    if not isinstance(game, Game):
+        raise InputError(f"The game is {game!r}; it must be a partage.Game.")
+    return game
+
+
+def checked_rule(rule: Any) -> Rule:
+    """Return the rule, if it has what every rule needs."""
+    if isinstance(rule, type):
+        raise InputError(f"The rule is the class {rule.__name__}; it must be an object, such as {rule.__name__}().")
+    if (
+        not isinstance(getattr(rule, "name", None), str)
+        or not hasattr(rule, "private")
+        or not all(callable(getattr(rule, method, None)) for method in ("decide", "revise"))
+    ):
+        raise InputError(
+            f"The rule is {rule!r}; it must be a rule, such as partage.BalancedETC(), or an object with a name, "
+            "private, decide and revise."
+        )
+    return rule  # type: ignore[no-any-return]
 
 
 def play_chunk(task: Task, first: int, last: int) -> Folded:
@@ -46,10 +72,17 @@ def play_run(game: Game, rule: Rule, seed: int = 0, run: int = 0, reference: boo
     reference
         Play pull by pull in plain Python, as the tests of the engine do. Slow: M times T decisions.
 
+    Raises
+    ------
+    InputError
+        If an argument is not allowed.
+
     >>> from partage import BalancedETC, Game, Sharing, bernoulli, play_run
     >>> game = Game(bernoulli([0.9, 0.5]), Sharing.round_robin(agents=4, arms=2), horizon=500)
     >>> play_run(game, BalancedETC()) == play_run(game, BalancedETC(), reference=True)
     True
     """
+    game, rule = checked_game(game), checked_rule(rule)
+    seed, run = count("The seed", seed, at_least=0), count("The run", run, at_least=0)
     (played,) = engine.play_runs(game, rule, run_keys(seed, run, run + 1), reference=reference)
     return played.tally()

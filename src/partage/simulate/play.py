@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,12 @@ from partage.game import Game
 from partage.rules import TwoUCB
 from partage.rules.rule import Rule
 from partage.settle import settlement_for
-from partage.simulate.chunk import Task
+from partage.simulate.chunk import Task, checked_game, checked_rule
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Play, compile_rule, cut, workers
 from partage.simulate.result import Estimate, Result
+
+__all__ = ["BASELINE_UP_TO", "alone_task", "checked_game", "checked_rule", "new_task", "play"]
 
 BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is played by default
 
@@ -111,27 +112,6 @@ def new_task(
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
     return Task(game, rule, settlement_for(settlement, rule, fee), seed, steps)
-
-
-def checked_game(game: Any) -> Game:
-    """Return the game, if it is one."""
-    if not isinstance(game, Game):
-        raise InputError(f"The game is {game!r}; it must be a partage.Game.")
-    return game
-
-
-def checked_rule(rule: Any) -> Rule:
-    """Return the rule, if it has what every rule needs."""
-    if isinstance(rule, type):
-        raise InputError(f"The rule is the class {rule.__name__}; it must be an object, such as {rule.__name__}().")
-    if not isinstance(getattr(rule, "name", None), str) or not all(
-        callable(getattr(rule, method, None)) for method in ("decide", "revise")
-    ):
-        raise InputError(
-            f"The rule is {rule!r}; it must be a rule, such as partage.BalancedETC(), or an object with a name, "
-            "private, decide and revise."
-        )
-    return rule  # type: ignore[no-any-return]
 
 
 def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None) -> Task:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from litestar.testing import TestClient
 from tests.support.api import TOKEN, Host, Member, Speaker, serving
@@ -19,13 +21,15 @@ from tests.support.patience import PATIENCE
 
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
 from partage.ledger.refusals import Refused
+from partage.ledger.settlement import settled
 from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.ledger.verify import verify
 from partage.service.http.app import create_app
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.system import System
 from partage.service.runtime.writer import ATTEMPTS, SNAPSHOT_EVERY
-from partage.service.store import StoreError
+from partage.service.store import Created, Row, StoreError
 
 KILLS = 2
 MORE = 10  # tells and reports before each kill, at least
@@ -212,6 +216,97 @@ def test_a_full_disk(kind: type[Faulty], unreadable: bool, tmp_path: Path) -> No
         assert (told.version, book.state.seq) == (1, seq + 1)
 
     play(kind, tmp_path / "partage.db", game)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"kind":"create","seq":1,"time":1,"format":99}', "newer_format"),
+        (b'{"kind":"create"}', "ValidationError"),
+        (None, "no_such_collaboration"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_a_collaboration_that_cannot_be_read_does_not_hide_the_others(
+    kind: type[Faulty],
+    body: bytes | None,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("partage"), "propagate", True)  # a server may have set it up before
+
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        rows = [] if body is None else [Row(1, body, bytes(16), "0" * 64, None)]
+        with store.begin({}) as writing:
+            writing.commit({"c0": rows} if rows else {}, created=[Created("c0", 1, None)])
+        new = NewCollaboration(name="Later", arms=["a", "b"], horizon=1000)
+        later, _ = await controller.create("secret", new)
+        caplog.clear()
+        assert [found.id for found in await controller.library.all()] == [book.id, later]
+        (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
+        assert (warning.message, vars(warning)["collaboration"]) == ("collaboration left out", "c0")
+        assert vars(warning)["error"] == reason
+        with pytest.raises(Refused if body is None or b"99" in body else msgspec.ValidationError):
+            await controller.library.fresh("c0")
+        store.unreadable = True  # then nothing can be read, which is no fault of the collaborations
+        with pytest.raises(StoreError):
+            await controller.library.all()
+        store.unreadable = False
+
+    play(kind, tmp_path / "partage.db", game)
+
+
+def test_a_preview_never_shows_what_was_not_written(tmp_path: Path) -> None:
+    """It waits behind another one while a report comes in, whose write then fails."""
+    settling, storing = asyncio.Semaphore(0), asyncio.Semaphore(1000)
+
+    async def in_thread(work: Callable[..., Any], *given: Any) -> Any:
+        await (settling if work is settled else storing).acquire()
+        return work(*given)
+
+    async def others() -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        store = Remote(tmp_path / "partage.db")
+        controller = Controller(store, system=System(in_thread=in_thread))
+        new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=1000, settlement="none")
+        id, codes = await controller.create("secret", new)
+        agent, _ = await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
+        book = await controller.library.book(id)
+        pull = await pull_of(controller, book, agent)
+        seq = book.state.seq
+        first, second = (asyncio.ensure_future(controller.settlements.view(id)) for _ in range(2))
+        await others()
+
+        while not storing.locked():
+            await storing.acquire()
+        store.faults = ["full"]
+        telling = asyncio.ensure_future(controller.tell(book, agent, pull, 1.0))
+        storing.release()  # the transaction begins, and its commit takes time
+        await others()
+        assert book.state.seq == seq + 1
+        settling.release()
+        assert (await first).rows[0].explore == 0
+        await others()
+        for _ in range(1000):
+            storing.release()
+        with pytest.raises(StoreError):
+            await telling
+        await controller.consent(book, agent, ["a"])  # the event that now has this number
+        assert book.state.seq == seq + 1
+        for _ in range(10):
+            settling.release()
+        assert (await second).rows[0].explore == 0
+        assert (await controller.settlements.view(id)).rows[0].explore == 0
+        await controller.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])

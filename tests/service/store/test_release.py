@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 from partage.ledger.verify import verify
+from partage.service.store import open_store
 
 RELEASE = Path(__file__).parents[2] / "golden" / "release-0.1"
 TOKENS = json.loads((RELEASE / "tokens.json").read_text())
@@ -96,3 +98,5 @@ def test_a_database_of_release_0_1(released: str) -> None:
         assert len(lines) > len((RELEASE / "glr-open.ndjson").read_bytes().splitlines())
         body = {"name": "New", "arms": ["a", "b"], "horizon": 10}
         assert client.post("/v1/collaborations", headers=operator, json=body).status_code == 201
+    with closing(open_store(released)) as store:
+        assert store.meta("schema") == "2"  # release 0.1 knows schema 1 and refuses others

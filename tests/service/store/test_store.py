@@ -462,7 +462,14 @@ def test_a_newer_schema_is_refused(store, database_url, monkeypatch):
     monkeypatch.setattr(tables, "MIGRATIONS", (lambda connection: None,) * 98)
     reopened(store, database_url).close()
     monkeypatch.undo()
-    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this one knows up to 1"):
+    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this one knows up to 2"):
+        reopened(store, database_url)
+
+
+def test_release_0_1_refuses_a_database_of_this_release(store, database_url, monkeypatch):
+    assert store.meta("schema") == "2"
+    monkeypatch.setattr(tables, "MIGRATIONS", ())  # as in 0.1
+    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 2, and this one knows up to 1"):
         reopened(store, database_url)
 
 
@@ -472,10 +479,10 @@ def test_an_older_schema_is_brought_up_to_date_once(store, database_url, monkeyp
     def step(connection):
         connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN extra TEXT")
 
-    monkeypatch.setattr(tables, "MIGRATIONS", (step,))
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, step))
     for _ in range(2):
         with closing(reopened(store, database_url)) as again:
-            assert again.meta("schema") == "2"
+            assert again.meta("schema") == "3"
             assert again.rows("one") == [row(1)]
 
 
@@ -484,12 +491,12 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(store, database_url, mo
         connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN extra TEXT")
         connection.exec_driver_sql("ALTER TABLE nothing ADD COLUMN extra TEXT")
 
-    monkeypatch.setattr(tables, "MIGRATIONS", (step,))
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, step))
     with pytest.raises(StoreError):
         reopened(store, database_url)
     monkeypatch.undo()
     with closing(reopened(store, database_url)) as again:
-        assert again.meta("schema") == "1"
+        assert again.meta("schema") == "2"
 
 
 @pytest.mark.parametrize("table", ["meta", "events"])

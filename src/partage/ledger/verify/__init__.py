@@ -14,6 +14,7 @@ verdict says what was taken on trust.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from partage.errors import InputError
 from partage.ledger.chain import GENESIS
 from partage.ledger.verify.lines import Wrong, check_line, read_lines
 from partage.ledger.verify.replay import Replay
@@ -54,7 +55,11 @@ def verify(
     ------
     FileError
         The file cannot be read.
+    InputError
+        An argument is not allowed.
     """
+    if head is not None and not isinstance(head, str):
+        raise InputError(f"The head is {head!r}; it must be a string, as the controller sent it.")
     replay = Replay(agent)
     lines, at = 0, GENESIS
     saved = None if head is None else head.strip().lower()

@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
-from partage.errors import FileError
+from partage.errors import FileError, InputError
 from partage.ledger.chain import next_head, row_hash
 from partage.ledger.events import AnyEvent, decode, encode
 from partage.ledger.refusals import Refused
@@ -39,8 +39,12 @@ class Line(NamedTuple):
 def read_lines(source: str | Path | Iterable[bytes | str]) -> Iterator[bytes]:
     """Yield the lines of a file, or those given, one at a time."""
     if not isinstance(source, str | Path):
+        if not isinstance(source, Iterable):
+            raise InputError(f"The ledger is {source!r}; it must be the path of a file, or its lines.")
         for given in source:
-            yield given.encode(errors="surrogatepass") if isinstance(given, str) else given
+            if not isinstance(given, str | bytes | bytearray):
+                raise InputError(f"A line of the ledger is {given!r}; it must be a string or bytes.")
+            yield given.encode(errors="surrogatepass") if isinstance(given, str) else bytes(given)
         return
     try:
         with open(source, "rb") as file:

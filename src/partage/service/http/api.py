@@ -63,7 +63,7 @@ async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration])
     "/collaborations",
     middleware=[operator_only],
     summary="List the collaborations",
-    **described(401, 403, 503),
+    **described(401, 403, 500, 503),
 )
 async def collaborations(request: AnyRequest) -> list[messages.CollaborationView]:
     """Return all collaborations, the oldest first."""
@@ -306,7 +306,7 @@ async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     "/collaborations/{id:str}/agents/me",
     middleware=[agent_only],
     summary="Your own entry",
-    **described(401, 403, 503),
+    **described(401, 403, 500, 501, 503),
 )
 async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
@@ -332,7 +332,7 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     "/collaborations/{id:str}/agents/me",
     middleware=[agent_only],
     summary="Leave",
-    **described(401, 403, 409, 503),
+    **described(401, 403, 409, 500, 501, 503),
 )
 async def leave(request: AnyRequest, id: FromPath[str]) -> None:
     """Leave. Broadcasts stay, and so does the agent's row in the settlement."""

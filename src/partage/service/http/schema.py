@@ -29,10 +29,12 @@ ERRORS = {
     409: "Conflicts with the current state.",
     413: "The body is too large.",
     422: "A field is missing, unknown or out of range.",
+    500: "The controller has a defect; its log says where.",
+    501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
 }
-READS = (401, 403, 404, 503)
-WRITES = (400, 401, 403, 409, 413, 422, 503)
+READS = (401, 403, 404, 500, 501, 503)
+WRITES = (400, 401, 403, 409, 413, 422, 500, 501, 503)
 
 
 @dataclass

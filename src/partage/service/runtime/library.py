@@ -1,16 +1,19 @@
 """The library: every collaboration that this process has in memory, kept up to date with the store."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 from typing import Any
 
 from partage.ledger import moves
-from partage.ledger.refusals import missing
+from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
 from partage.service.runtime.system import System
 from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Writer
-from partage.service.store import NewToken, Store
+from partage.service.store import NewToken, Store, StoreError
+
+log = logging.getLogger("partage.service")
 
 LAPSE_SECONDS = 0.5  # between two checks for claims that have waited too long
 
@@ -83,9 +86,23 @@ class Library:
         return book
 
     async def all(self) -> list[Book]:
-        """Return all collaborations, oldest first, each as it is on disk now."""
+        """Return all collaborations that can be read, oldest first, each as it is on disk now."""
         ids = await self._call(self.store.collaborations)
-        return await asyncio.gather(*map(self.fresh, ids))
+        found = await asyncio.gather(*map(self._fresh_or_none, ids))
+        return [book for book in found if book is not None]
+
+    async def _fresh_or_none(self, collaboration: str) -> Book | None:
+        """Return a collaboration as it is on disk now; None, with a warning, if its ledger cannot be read."""
+        try:
+            return await self.fresh(collaboration)
+        except StoreError:
+            raise
+        except Exception as error:
+            if isinstance(error, Refused) and error.status == 503:
+                raise
+            reason = error.code if isinstance(error, Refused) else type(error).__name__
+            log.warning("collaboration left out", extra={"collaboration": collaboration, "error": reason})
+            return None
 
     def notify_all(self) -> None:
         """Wake every watcher of every book."""

@@ -9,6 +9,7 @@ from partage.ledger import moves
 from partage.ledger.messages import SettlementView
 from partage.ledger.refusals import Refused
 from partage.ledger.settlement import Inputs, inputs, settled, settlement_view
+from partage.ledger.state import State
 from partage.service.runtime.book import Preview
 from partage.service.runtime.library import Library
 from partage.service.runtime.system import System
@@ -35,29 +36,35 @@ class Settlements:
 
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
         """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
-        book = await self._library.fresh(collaboration)
+        book = await self._library.book(collaboration)
         clock = self._system.clock
         async with book.settling:
+            await self._library.fresh(collaboration)  # here: the state may change while others have the lock
+            state = book.state
             kept = book.preview
-            if kept is not None and (kept.seq == book.state.seq or (recent and clock() < kept.good_until)):
+            if kept is not None and (kept.seq == state.seq or (recent and clock() < kept.good_until)):
                 return kept.view
-            began, given = clock(), inputs(book.state)
+            began, given = clock(), inputs(state)
             view = settlement_view(given, await self._system.in_thread(settled, given))
             now = clock()
-            book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
+            if book.state is state:  # otherwise the state was reloaded, and `seq` may count other events
+                book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
             return view
 
     async def close(self, collaboration: str) -> SettlementView:
         """Close a collaboration and return its settlement; closing it again returns the same."""
         book = await self._library.fresh(collaboration)
         for attempt in range(1, ATTEMPTS + 1):
-            given = inputs(book.state)
+            state = book.state
+            given = inputs(state)
             # The last time, the state waits for its settlement: a busy board could otherwise delay the close forever.
             found = await self._system.in_thread(settled, given) if attempt < ATTEMPTS else None
 
-            def move(turn: moves.Turn, given: Inputs = given, found: Settled | None = found) -> None:
+            def move(
+                turn: moves.Turn, state: State = state, given: Inputs = given, found: Settled | None = found
+            ) -> None:
                 if turn.state.closed is None:
-                    if found is not None and turn.state.seq != given.seq:
+                    if found is not None and (turn.state is not state or state.seq != given.seq):
                         raise Stale
                     moves.close(turn, found or settled(inputs(turn.state)))
 

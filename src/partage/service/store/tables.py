@@ -104,9 +104,14 @@ KEEP_EVENTS = {
     ],
 }
 
+
+def _new_rows(_: sa.Connection) -> None:
+    """Change no table: release 0.1 cannot read the rows of format 2, and refuses a database of schema 2."""
+
+
 # The steps from schema 1 to 2, from 2 to 3, and so on; a new database starts at the last. Never change a step that
 # has been released: add one, and change the tables above to match.
-MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = ()
+MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = (_new_rows,)
 
 
 class WrongSchema(Exception):
