@@ -306,7 +306,7 @@ def test_a_preview_never_shows_what_was_not_written(tmp_path: Path) -> None:
         assert (await controller.settlements.view(id)).rows[0].explore == 0
         await controller.stop()
 
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])
