@@ -481,7 +481,7 @@ def test_a_name_of_several_lines_stays_on_one(file: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["simulate"], ("no game", *HOW)),
+        (["simulate"], ("No game", *HOW)),
         (["simulate", "lost.toml", "--json"], ("lost.toml", "No such file")),
         (["simulate", "--means=0.9,2", "--agents=4", "--horizon=100", "--json"], ("--means: arm 2", "2", BETWEEN)),
         (["simulate", "--means=0.9,0.5", "--agents=4", "--horizon=100", "--runs=0"], ("runs", "0", f"{WHOLE} 1")),

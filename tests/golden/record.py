@@ -1,10 +1,10 @@
 """Record what Partage computes, to show that a refactoring changes nothing.
 
-    python -m tests.golden.record "why the values change"
+    python -m tests.golden.record "why the values change" [PART]
 
-computes everything again, writes `golden.json`, and appends every value that changed to `changes.csv`, with the
-reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by value. `release-0.1/`
-holds what release 0.1 left behind: see `tests/golden/live.py`.
+computes everything again, or the part that is named, writes `golden.json`, and appends every value that changed to
+`changes.csv`, with the reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by
+value. `release-0.1/` holds what release 0.1 left behind: see `tests/golden/live.py`.
 """
 
 import csv
@@ -211,11 +211,12 @@ def _short(value: Any) -> str:
 
 
 def main() -> None:
-    """Record everything, and list what changed and why."""
-    if len(sys.argv) != 2:
+    """Record everything or one part, and list what changed and why."""
+    if len(sys.argv) not in (2, 3) or not set(sys.argv[2:]) <= set(PARTS):
         sys.exit(__doc__)
     before = json.loads(FILE.read_text())
-    golden = json.loads(json.dumps({part: compute() for part, compute in PARTS.items()}))
+    found = {part: PARTS[part]() for part in sys.argv[2:] or PARTS}
+    golden = before | json.loads(json.dumps(found))
     with open(CHANGES, "a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         for place, old, new in differences(before, golden):
