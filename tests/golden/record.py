@@ -3,8 +3,8 @@
     python -m tests.golden.record "why the values change" [PART]
 
 computes everything again, or the part that is named, writes `golden.json`, and appends every value that changed to
-`changes.csv`, with the reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value by
-value. `release-0.1/` holds what release 0.1 left behind: see `tests/golden/live.py`.
+`changes.csv`, with the reason. `tests/golden/test_golden.py` compares what is computed now with `golden.json`, value
+by value. `release-0.1/` holds what release 0.1 left behind: see `tests/golden/live.py`.
 """
 
 import csv
