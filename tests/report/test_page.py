@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from partage.report.claims import JudgedClaim, judge_claims
 from partage.report.draw import write_figures
 from partage.report.format import measured
+from partage.report.judged_claims import JudgedClaim, judge_claims
 from partage.report.page import Provenance, StudyFigure, page
 from partage.report.style import DARK
 from partage.simulate.result import Estimate

@@ -41,8 +41,8 @@ def reproduce(
 
     from partage.gamefile import number
     from partage.report.reproduce import reproduce as play_and_report
-    from partage.report.terminal import progress_bar as bar_of_studies
-    from partage.report.terminal import show_claims
+    from partage.report.study_tables import progress_bar as bar_of_studies
+    from partage.report.study_tables import show_claims
 
     announce_compilation()
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -79,6 +79,6 @@ def studies() -> None:
     require("Listing the studies", "research")
     from rich.console import Console
 
-    from partage.report.terminal import show_studies
+    from partage.report.study_tables import show_studies
 
     show_studies(Console(highlight=False))

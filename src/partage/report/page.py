@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from partage.report.claims import JudgedClaim, by_study, summary
 from partage.report.format import estimate, measured, number, seconds
+from partage.report.judged_claims import JudgedClaim, by_study, summary
 from partage.report.style import DARK, LIGHT, inline_svg
 from partage.studies import FAILS, HOLDS, STUDIES, UNDECIDED, Played
 from partage.theory.audit import Section

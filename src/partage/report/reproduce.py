@@ -13,9 +13,9 @@ from typing import Any
 
 from partage.checks import count
 from partage.errors import FileError
-from partage.report.claims import JudgedClaim, judge_claims
 from partage.report.csv_and_parquet import write_tables
 from partage.report.draw import write_figures
+from partage.report.judged_claims import JudgedClaim, judge_claims
 from partage.report.page import Provenance, StudyFigure, page
 from partage.simulate.parallel import workers
 from partage.studies import Played, find, play_studies

@@ -1,6 +1,6 @@
 """Claims and their verdicts."""
 
-from partage.report.claims import JudgedClaim, by_study, judge_claims, summary
+from partage.report.judged_claims import JudgedClaim, by_study, judge_claims, summary
 from partage.simulate.result import Estimate
 from partage.studies import FAILS, HOLDS, UNDECIDED, Claim
 

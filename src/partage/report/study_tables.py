@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from partage.report.claims import JudgedClaim, by_study, summary
 from partage.report.format import measured
+from partage.report.judged_claims import JudgedClaim, by_study, summary
 from partage.studies import FAILS, HOLDS, STUDIES
 from partage.studies.catalogue import BEYOND
 
