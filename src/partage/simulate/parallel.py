@@ -199,7 +199,7 @@ def _dask(address: str | None, jobs: int) -> Iterator[None]:
         if address is None:
             with _deaf_children():
                 cluster = LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                    n_workers=jobs, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
                 )
             stack.enter_context(Client(stack.enter_context(cluster)))
         else:
