@@ -132,7 +132,8 @@ def test_base_research_and_clusters(environment: Environment, archives: Archives
     assert environment.call(PLAY, "dask") == figures
 
     environment.install(archives.wheel, "all")
-    assert environment.call(PLAY, "ray") == figures
+    # Ray reports on standard output, too, when it had to start a task again on another worker.
+    assert environment.call(PLAY, "ray").splitlines()[-1:] == figures.splitlines()
 
 
 def test_the_source_archive(archives: Archives, tmp_path: Path, constraints: Path) -> None:

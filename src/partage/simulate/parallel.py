@@ -126,8 +126,9 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
             options["backend"] = "dask"
             stack.enter_context(_dask(address, jobs))
         else:
-            options["backend"] = "ray"
-            options["n_jobs"] = stack.enter_context(_ray(address, jobs))
+            stack.enter_context(_ray(address, jobs))
+            yield _play_on_ray
+            return
         yield lambda chunks: _play(chunks, place, options)
 
 
@@ -148,20 +149,13 @@ def parse(on: str) -> tuple[str, str | None]:
 
 
 def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Iterator[Finished]:
-    """Play chunks with joblib, in their order."""
+    """Play chunks with joblib."""
     import joblib
 
     work = _timed if place == "threads" else _elsewhere
     jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in enumerate(chunks)]
     with joblib.parallel_config(**options):
-        parallel = joblib.Parallel(batch_size=1, return_as="list" if place == "ray" else "generator_unordered")
-    if place == "ray":  # its backend returns lists only: short ones, so that finished chunks can be stored early
-        at_once = 4 * options["n_jobs"]
-        with parallel:
-            for start in range(0, len(jobs), at_once):
-                yield from parallel(jobs[start : start + at_once])
-        return
-    finished = parallel(jobs)
+        finished = joblib.Parallel(batch_size=1, return_as="generator_unordered")(jobs)
     try:
         for each in finished:  # noqa: UP028  # `yield from` would close it before the warnings are off
             yield each
@@ -169,6 +163,21 @@ def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Itera
         with warnings.catch_warnings():  # joblib warns about abandoned work, which after Ctrl-C is intended
             warnings.simplefilter("ignore")
             finished.close()
+
+
+def _play_on_ray(chunks: Sequence[Chunk]) -> Iterator[Finished]:
+    """Play chunks as tasks of Ray.
+
+    joblib's backend for Ray returns nothing before all is done, and it kills its workers at the end, which Ray
+    sometimes reports on standard output.
+    """
+    import ray
+
+    work = ray.remote(_elsewhere)
+    waiting = [work.remote(at, *chunk) for at, chunk in enumerate(chunks)]
+    while waiting:
+        done, waiting = ray.wait(waiting)
+        yield from ray.get(done)
 
 
 def _timed(place: int, task: Task, first: int, last: int) -> Finished:
@@ -225,12 +234,10 @@ def _deaf_children() -> Iterator[None]:
 
 
 @contextmanager
-def _ray(address: str | None, jobs: int) -> Iterator[int]:
-    """Connect to a Ray cluster, or start one on this machine; give its number of processors."""
+def _ray(address: str | None, jobs: int) -> Iterator[None]:
+    """Connect to a Ray cluster, or start one on this machine."""
     import ray
-    from ray.util.joblib import register_ray
 
-    register_ray()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         host, _, port = (address or "").removeprefix("ray://").rpartition(":")
@@ -241,7 +248,7 @@ def _ray(address: str | None, jobs: int) -> Iterator[int]:
     except (OSError, RuntimeError, ValueError) as error:
         raise _unreachable("Ray cluster", address or "this machine") from error
     try:
-        yield int(ray.cluster_resources().get("CPU", 1))
+        yield
     finally:
         ray.shutdown()
 
