@@ -134,7 +134,8 @@ class Board:
 
     def mean(self, arm: int) -> float:
         """Return the mean of the broadcast rewards; an arm that was never broadcast ranks below all others."""
-        return self.record.sums[arm] / self.counts[arm] if self.counts[arm] else -math.inf
+        count = self.record.counts[arm]
+        return self.record.sums[arm] / count if count else -math.inf
 
     def upper(self, arm: int) -> float:
         """Return the upper end of the arm's interval."""
