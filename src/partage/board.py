@@ -70,6 +70,10 @@ class Board:
         Public state of the rule, which `revise` updates. It must be plain JSON data; None if the rule has none.
     rank
         The position of each arm in the tie order.
+    clock
+        The group's pulls so far, rounded down to a power of 1.25 (`partage.clock`).
+    all_pulls
+        The pulls of all agents together by the end, as far as it is known; 0 if it is not.
     """
 
     horizon: int
@@ -82,6 +86,8 @@ class Board:
     active: list[bool] = field(init=False)
     state: Any = field(init=False, default=None)
     rank: list[int] = field(init=False)
+    clock: int = field(init=False, default=0)
+    all_pulls: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         arms = len(self.tie_order)
@@ -101,6 +107,7 @@ class Board:
         if by_member:
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
         other.state = copy.deepcopy(self.state)
+        other.clock, other.all_pulls = self.clock, self.all_pulls
         return other
 
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
@@ -109,6 +116,11 @@ class Board:
         if member not in self.by_member:
             self.by_member[member] = Record.empty(self.arms)
         self.by_member[member].add(arm, reward)
+
+    @property
+    def pulls_left(self) -> int:
+        """The pulls that the group still has, by the clock."""
+        return max(0, self.all_pulls - self.clock)
 
     @property
     def arms(self) -> int:

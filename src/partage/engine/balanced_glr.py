@@ -21,4 +21,6 @@ def play(run: "Run", rule: "BalancedGLR") -> None:
 
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
     """Lay out the rule for kernels."""
-    return RuleTable(GLR, 0.0, rule.lead, elimination_threshold(table.arms, table.horizon))
+    all_pulls = table.agents * table.horizon if rule.indifference else 0
+    threshold = elimination_threshold(table.arms, table.horizon)
+    return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls)

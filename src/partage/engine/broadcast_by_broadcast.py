@@ -1,12 +1,14 @@
-"""Balanced-GLR and KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
+"""Balanced-GLR, Shared-IMED and KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
 
-These rules broadcast little, so the open arms are recomputed after each broadcast.
+These rules broadcast little, so the open arms are recomputed after each broadcast. Where they depend on the clock,
+they are recomputed at each of its ticks, too.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from partage.clock import TICKS
 from partage.compiled import compiled, inlined
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import RuleTable, new_case, note_eliminations, open_arms, revise
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
 
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
+_TICKS = np.array(TICKS)
 
 
 def play(run: "Run", rule: RuleTable) -> None:
@@ -42,11 +45,15 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
     current, commit, opened = commits.current, outcome.commit, case.opened
-    now, place, checkpoint = np.int64(0), _NONE, np.int64(0)
+    now, checkpoint = np.int64(0), np.int64(0)
+    clock, tick = np.int64(0), np.int64(0)
 
-    while open_arms(rule, counts, active, leader, case) > 1:
+    while open_arms(rule, clock, counts, sums, active, leader, case) > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
-        pull, arm, sharer = _next_explorer(now, place + 1, agents, opened, counts, rank, firsts, places)
+        pull, arm, sharer = _next_explorer(now, now % agents, agents, opened, counts, rank, firsts, places)
+        if rule.clocked and _TICKS[tick] <= min(pull, end):
+            now, clock, tick = max(now, _TICKS[tick]), _TICKS[tick], tick + 1
+            continue
         if checkpoint < len(checkpoints):
             checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
         if pull >= end:

@@ -12,17 +12,33 @@ from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.indifference import is_indifferent
+from partage.rules.shared_imed import worth_knowing
 
-ETC, KL_ETC, GLR = range(3)
+ETC, KL_ETC, GLR, IMED = range(4)
 
 
 class RuleTable(NamedTuple):
-    """A rule for kernels: which one, its parameters, and the evidence from which an arm is eliminated."""
+    """A rule for kernels.
+
+    Attributes
+    ----------
+    kind, balance, lead
+        Which rule, and its parameters.
+    threshold
+        The evidence from which an arm is eliminated.
+    clocked
+        Whether the open arms depend on the clock.
+    all_pulls
+        The pulls of all agents together, if the rule stops where exploring no longer pays; otherwise 0.
+    """
 
     kind: int
     balance: float
     lead: float
     threshold: float
+    clocked: bool = False
+    all_pulls: int = 0
 
 
 class Case(NamedTuple):
@@ -58,7 +74,7 @@ def best_of(arms_in, counts, sums, rank):
 @compiled
 def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
     """Revise the active arms after a broadcast of `arm`; return the leader."""
-    if rule.kind == GLR:
+    if rule.kind == GLR or rule.kind == IMED:
         return _revise_glr(rule.threshold, arm, counts, sums, active, public, rank, leader, case)
     if rule.kind == KL_ETC:
         _leaving_by_evidence(rule.threshold, arm, counts, sums, active, case)
@@ -123,7 +139,7 @@ def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case
 
 
 @compiled
-def open_arms(rule, counts, active, leader, case):
+def open_arms(rule, clock, counts, sums, active, leader, case):
     """Write which arms are open into `case.opened`; return how many arms are active."""
     n_active, least = 0, np.int64(2**62)
     for arm in range(len(active)):
@@ -133,26 +149,63 @@ def open_arms(rule, counts, active, leader, case):
             least = min(least, counts[arm])
     if n_active <= 1:
         return n_active
-    if rule.kind != GLR or counts[leader] == 0:
+    by_evidence = rule.kind == GLR or rule.kind == IMED
+    if not by_evidence or counts[leader] == 0:
         for arm in range(len(active)):
-            within = rule.kind == GLR or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
+            within = by_evidence or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
             case.opened[arm] = active[arm] and within
-        return n_active
+    elif rule.kind == IMED:
+        _open_by_clock(rule, clock, counts, active, leader, case)
+    else:
+        _open_by_pace(rule, clock, counts, sums, active, leader, case)
+    return n_active
 
-    slowest, most = math.inf, 1
+
+@inner
+def _open_by_clock(rule, clock, counts, active, leader, case):
+    """Open the arms by Shared-IMED."""
+    most = 1
     for arm in range(len(active)):
-        if active[arm] and arm != leader and counts[arm] > 0:
-            slowest = min(slowest, case.evidence[arm] / counts[arm])
+        if active[arm] and arm != leader:
             most = max(most, counts[arm])
+            case.opened[arm] = counts[arm] == 0 or (
+                counts[arm] <= counts[leader] and case.evidence[arm] <= worth_knowing(clock, counts[arm])
+            )
+    case.opened[leader] = counts[leader] <= rule.lead * most
+
+
+@inner
+def _open_by_pace(rule, clock, counts, sums, active, leader, case):
+    """Open the arms by Balanced-GLR; none if exploring no longer pays."""
+    slowest, most, worth = math.inf, 1, 0
+    for arm in range(len(active)):
+        case.leaving[arm] = rule.all_pulls > 0 and _stops(rule, clock, arm, counts, sums, active, leader, case)
+        if active[arm] and arm != leader and not case.leaving[arm]:
+            worth += 1
+            if counts[arm] > 0:
+                slowest = min(slowest, case.evidence[arm] / counts[arm])
+                most = max(most, counts[arm])
+    if worth == 0:
+        return
     enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
     n_open = 0
     for arm in range(len(active)):
-        if active[arm] and arm != leader:
+        if active[arm] and arm != leader and not case.leaving[arm]:
             behind = counts[arm] <= max(1, counts[leader]) and case.evidence[arm] <= enough
             case.opened[arm] = counts[arm] == 0 or behind
             n_open += case.opened[arm]
     case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
-    return n_active
+
+
+@inner
+def _stops(rule, clock, arm, counts, sums, active, leader, case):
+    """Whether a contender is no longer worth exploring."""
+    if arm == leader or not active[arm] or counts[arm] == 0:
+        return False
+    needed = rule.threshold + case.loss[arm] + case.loss[leader]
+    mean, best = sums[arm] / counts[arm], sums[leader] / counts[leader]
+    left = max(0, rule.all_pulls - clock)
+    return is_indifferent(case.evidence[arm], needed, counts[arm], mean, counts[leader], best, left)
 
 
 @inlined

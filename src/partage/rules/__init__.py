@@ -17,6 +17,7 @@ from partage.rules.kl_etc import KLETC
 from partage.rules.kl_ucb import KLUCB
 from partage.rules.no_protocol import NoProtocol
 from partage.rules.rule import BuiltIn, Parameter, Rule, decider
+from partage.rules.shared_imed import SharedIMED
 from partage.rules.thompson import Thompson
 from partage.rules.two_ucb import TwoUCB
 from partage.rules.unbalanced_etc import UnbalancedETC
@@ -33,6 +34,7 @@ __all__ = [
     "NoProtocol",
     "Parameter",
     "Rule",
+    "SharedIMED",
     "Thompson",
     "TwoUCB",
     "UnbalancedETC",
@@ -48,6 +50,7 @@ RULES: dict[str, type[Any]] = {
         BalancedETC,
         UnbalancedETC,
         BalancedGLR,
+        SharedIMED,
         KLETC,
         TwoUCB,
         KLUCB,

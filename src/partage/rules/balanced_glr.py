@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from partage.board import Board, Pull, Record
 from partage.checks import number_from
+from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
 from partage.rules.exploring import explore_or_commit
+from partage.rules.indifference import is_indifferent
 from partage.rules.rule import BuiltIn, Parameter
 from partage.tape import Draws
 
@@ -36,6 +38,12 @@ def _checked_lead(lead: object) -> float:
     return number_from("The lead", lead, low=1)
 
 
+def _checked_indifference(indifference: object) -> bool:
+    if not isinstance(indifference, bool):
+        raise InputError(f"The indifference is {indifference!r}; it must be true or false.")
+    return indifference
+
+
 @dataclass(frozen=True)
 class BalancedGLR(BuiltIn):
     """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
@@ -48,6 +56,8 @@ class BalancedGLR(BuiltIn):
     lead
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
+    indifference
+        Whether to stop exploring an arm once finding out costs more than the group could still win with it.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -57,6 +67,7 @@ class BalancedGLR(BuiltIn):
     """
 
     lead: float = 3.0
+    indifference: bool = True
 
     name = "balanced-glr"
     summary = "Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended."
@@ -68,12 +79,20 @@ class BalancedGLR(BuiltIn):
             allowed="a finite number of at least 1",
             check=_checked_lead,
         ),
+        Parameter(
+            name="indifference",
+            default=True,
+            summary="whether to stop exploring an arm once finding out costs more than it could win",
+            allowed="true or false",
+            check=_checked_indifference,
+        ),
     )
     live = True
     kernel = "balanced_glr"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "indifference", _checked_indifference(self.indifference))
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
@@ -93,7 +112,7 @@ class BalancedGLR(BuiltIn):
         return explore_or_commit(board, shares, own, self.open_arms(board))
 
     def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
-        """Return the contenders that may be explored; none if the leader is the only one.
+        """Return the contenders that may be explored; none if no arm but the leader is worth exploring.
 
         A claim counts as a broadcast that brings as much evidence as the others of its arm did.
         """
@@ -104,7 +123,9 @@ class BalancedGLR(BuiltIn):
         if leader is None:
             return [arm for arm in contenders if board.handed(arm) <= 1]
         counts, sums = board.record.counts, board.record.sums
-        others = [arm for arm in contenders if arm != leader]
+        others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader)]
+        if not others:
+            return []
         if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
@@ -128,6 +149,24 @@ class BalancedGLR(BuiltIn):
         if stuck or ahead <= self.lead * max([1, *(board.handed(arm) for arm in evidence)]):
             opened.append(leader)
         return opened
+
+    def _stops(self, board: Board, arm: int, leader: int) -> bool:
+        """Whether a contender is no longer worth exploring."""
+        if not self.indifference or not board.all_pulls or not board.counts[arm]:
+            return False
+        counts, sums = board.record.counts, board.record.sums
+        evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])
+        needed = elimination_threshold(board.arms, board.horizon)
+        needed = needed + _loss(counts[arm], sums[arm]) + _loss(counts[leader], sums[leader])
+        return is_indifferent(
+            evidence,
+            needed,
+            counts[arm],
+            board.mean(arm),
+            counts[leader],
+            board.mean(leader),
+            board.pulls_left,
+        )
 
     def _leader(self, board: Board) -> int | None:
         """Return the broadcast arm with the highest mean; None before any broadcast."""
