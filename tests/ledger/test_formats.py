@@ -46,7 +46,7 @@ def test_new_collaborations_have_the_newest_format() -> None:
     config = {name: getattr(created(), name) for name in created().__struct_fields__}
     for given in ("seq", "time", "format", "tie_seed"):
         del config[given]
-    assert moves.create(START, "0" * 32, **config).format == FORMAT == 2
+    assert moves.create(START, "0" * 32, **config).format == FORMAT == 3
 
 
 @pytest.mark.parametrize("format", [FORMAT, UNSET])
@@ -87,13 +87,13 @@ def test_the_stated_decision_stands() -> None:
 @pytest.mark.parametrize("extra", [{}, {"stakes": 3}, {"kind": "auction"}])
 def test_a_newer_format_is_refused_in_a_sentence(extra: dict[str, Any]) -> None:
     create = created()
-    body = json.dumps({**json.loads(encode(create)), "format": 3, **extra}).encode()
+    body = json.dumps({**json.loads(encode(create)), "format": FORMAT + 1, **extra}).encode()
     with pytest.raises(Refused) as refusal:
         decode(body)
     assert (refusal.value.status, refusal.value.code) == (501, "newer_format")
-    assert "format 3" in refusal.value.sentence
+    assert f"format {FORMAT + 1}" in refusal.value.sentence
     assert "upgrade" in refusal.value.sentence
-    newer = msgspec.structs.replace(create, format=3)
+    newer = msgspec.structs.replace(create, format=FORMAT + 1)
     found = verify([line(seal(newer, GENESIS), newer, None)])
     assert found.problem is not None
     assert found.problem.line == 1

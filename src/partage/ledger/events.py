@@ -10,6 +10,8 @@ format release terms
                it with the collaboration's rule.
 2      0.2     Events carry `format`. A `tell` states the active arms whenever it changed them, and that list is
                authoritative. Readers check it against the rule, with a tolerance for rounding on other platforms.
+3      0.2     The configuration states `alone` and `coverage`, and the equal shares settle by them. Formats 1 and 2
+               settle by 2-UCB's first ceilings, the rule's active arms, and a coverage of 1 - 2/T.
 ====== ======= ===================================================================================================
 """
 
@@ -20,7 +22,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage.ledger.refusals import Refused
 
-FORMAT = 2  # of new collaborations, and the newest that this release reads
+FORMAT = 3  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
