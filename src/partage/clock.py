@@ -7,7 +7,7 @@ exact number would show when other members commit.
 from bisect import bisect_right
 
 # All that fit into 64 bits. Powers below 5 are less than 1 apart, so several round up to the same number.
-TICKS = tuple(sorted({-(-(5**power) // 4**power) for power in range(195)}))
+TICKS: tuple[int, ...] = tuple(sorted({-(-(5**power) // 4**power) for power in range(195)}))
 
 
 def rounded(pulls: int) -> int:

@@ -34,7 +34,8 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "value": 1.0,
         "claim_seconds": 60.0,
     }
-    assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **DEFAULTS}
+    recorded = {**DEFAULTS, "parameters": {"lead": 3.0, "indifference": True}}
+    assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 
 def test_every_default_fits_every_live_rule() -> None:

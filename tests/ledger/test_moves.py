@@ -24,11 +24,25 @@ from tests.support.sequences import (
 )
 
 from partage.arms import reward_table
+from partage.clock import TICKS, rounded
 from partage.engine.reference import play_reference
 from partage.engine.rewards import Rewards
 from partage.game import Game
 from partage.ledger import moves
-from partage.ledger.events import AnyEvent, Claim, Commit, Consent, Create, Join, Lapse, Leave, Tell, decode, encode
+from partage.ledger.events import (
+    AnyEvent,
+    Claim,
+    Commit,
+    Consent,
+    Create,
+    Join,
+    Lapse,
+    Leave,
+    Tell,
+    Tick,
+    decode,
+    encode,
+)
 from partage.ledger.fields import checked_reward
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import CODES, Refused
@@ -136,6 +150,8 @@ class Ledger:
         if state.config.rule != "balanced-glr":
             assert self.out <= out, "eliminated stays eliminated"
         self.out = out
+        assert board.clock <= rounded(sum(self.used.values()))
+        assert board.clock == 0 or (state.rule.clocked and board.clock in TICKS)
 
     def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]]) -> bool:
         """Whether commit pulls may be reported, according to the contract."""
@@ -168,14 +184,14 @@ def test_random_sequences(create: Create, happens: list[Step]) -> None:
         before = len(table.events)
         repeated = (agent, request) in ledger.requests
         gone = table.state.members[agent].left or table.state.closed is not None
-        # Claims that are due lapse first; the report itself does not change the board.
+        # Claims that are due lapse first, and the clock may tick; the report itself does not change the board.
         table_commits = Table.commits
         try:
             return table_commits(table, agent, request, *runs)
         finally:
             written = [event for event in table.events[before:] if isinstance(event, Commit)]
             for event in table.events[before:]:
-                if isinstance(event, Lapse):
+                if isinstance(event, Lapse | Tick):
                     ledger.take(event)
             expected = not gone and not repeated and ledger.allows(table, agent, runs)
             assert bool(written) == expected

@@ -28,6 +28,8 @@ def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **conf
     if config["rule"] == "balanced-etc" and config.get("balance") != "inf":
         config["settlement"] = config.get("settlement") or "paper"
     checked = checked_config(Config(**config))
+    if format is UNSET or format < 3:
+        del checked["parameters"]
     return Create(seq=1, time=START, format=format, collaboration="c1", tie_seed=tie_seed, **checked)
 
 

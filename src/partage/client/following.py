@@ -28,7 +28,7 @@ def board_of(view: BoardView) -> Board:
     board.claims = [arm.claims for arm in view.arms]
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
-    board.state = view.state
+    board.state, board.clock = view.state, view.clock
     return board
 
 

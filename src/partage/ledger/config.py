@@ -4,14 +4,15 @@ The API, the create form, the command line and `verify` all read it here.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
+from partage.ledger.events import Create
 from partage.ledger.fields import (
     LONGEST_CLAIM,
     LONGEST_HORIZON,
@@ -26,7 +27,7 @@ from partage.rules import Rule, live_rules, make_rule
 from partage.settle import SETTLEMENTS
 from partage.tape import Draws
 
-__all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule"]
+__all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,8 +41,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The names of the arms.
     horizon
         Pulls per agent.
-    rule, balance
-        The rule that decides each pull, and its balance, if it takes one: a number, or "inf".
+    rule, balance, parameters
+        The rule that decides each pull, its balance, if it takes one (a number, or "inf"), and its other parameters,
+        by name.
     settlement, fee
         How the agents settle, and the controller's fee as a fraction of all compensations.
     value
@@ -55,6 +57,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     horizon: int | float
     rule: str = "balanced-glr"
     balance: float | str | None = None
+    parameters: dict[str, bool | float | str] = {}
     settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
     fee: float = 0.0
     value: float = 1.0
@@ -92,13 +95,15 @@ def checked_config(config: Config) -> dict[str, Any]:
     if not 0 < config.claim_seconds <= LONGEST_CLAIM:
         raise not_allowed("claim_seconds")
     balance = _checked_balance(config.rule, config.balance)
+    parameters = _checked_parameters(config.rule, config.parameters)
     return {
         "name": config.name,
         "arms": tuple(config.arms),
         "horizon": int(config.horizon),
         "rule": config.rule,
         "balance": balance,
-        "settlement": _checked_settlement(config, live_rule(config.rule, balance)),
+        "parameters": parameters,
+        "settlement": _checked_settlement(config, live_rule(config.rule, balance, parameters)),
         "fee": float(config.fee),
         "value": float(config.value),
         "claim_seconds": float(config.claim_seconds),
@@ -107,6 +112,10 @@ def checked_config(config: Config) -> dict[str, Any]:
 
 class LiveRule(Rule, Protocol):
     """What live play needs of a rule: it decides from the board and an agent's shares, without a private record."""
+
+    @property
+    def clocked(self) -> bool:
+        """Whether it reads the board's clock."""
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -124,10 +133,39 @@ class LiveRule(Rule, Protocol):
         """Return the arms that may be explored."""
 
 
-def live_rule(name: str, balance: float | str | None) -> LiveRule:
+def live_rule(
+    name: str, balance: float | str | None, parameters: Mapping[str, bool | float | str] | None = None
+) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
-    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance))
+    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance), **(parameters or {}))
     return rule
+
+
+def rule_of(create: Create) -> LiveRule:
+    """Return the rule of a collaboration as it was created: formats 1 and 2 state no parameters but `balance`."""
+    if create.parameters is UNSET:
+        return live_rule(create.rule, create.balance, _FIRST_TERMS.get(create.rule))
+    return live_rule(create.rule, create.balance, create.parameters)
+
+
+# What rules did before they could be told otherwise.
+_FIRST_TERMS: dict[str, dict[str, bool | float | str]] = {"balanced-glr": {"indifference": False}}
+
+
+def _checked_parameters(name: str, given: Mapping[str, bool | float | str]) -> dict[str, bool | float | str]:
+    """Return all parameters of the rule but the balance, as they are recorded."""
+    known = {parameter.name: parameter for parameter in live_rules()[name].parameters if parameter.name != "balance"}
+    for key in given:
+        if key not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise invalid("parameters", f"The rule {name} has no such parameter; {takes}.")
+    found = {}
+    for key, parameter in known.items():
+        try:
+            found[key] = parameter.check(given.get(key, parameter.default))
+        except InputError:
+            raise invalid("parameters", f"The parameter {key} is invalid; it must be {parameter.allowed}.") from None
+    return found
 
 
 def _checked_balance(name: str, balance: float | str | None) -> float | str | None:

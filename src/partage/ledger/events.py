@@ -12,6 +12,8 @@ format release terms
                authoritative. Readers check it against the rule, with a tolerance for rounding on other platforms.
 3      0.2     The configuration states `alone` and `coverage`, and the equal shares settle by them. Formats 1 and 2
                settle by 2-UCB's first ceilings, the rule's active arms, and a coverage of 1 - 2/T.
+               The create event states all parameters of the rule. `tick` events advance the clock of a rule that
+               reads one; in formats 1 and 2 the clock stands at 0, and Balanced-GLR does not stop early.
 ====== ======= ===================================================================================================
 """
 
@@ -50,6 +52,7 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     value: float
     claim_seconds: float
     tie_seed: str
+    parameters: dict[str, bool | float | str] | UnsetType = UNSET  # all of the rule's but `balance`, from format 3
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
@@ -107,6 +110,12 @@ class Lapse(Event, frozen=True, kw_only=True, tag="lapse"):
     pull: int
 
 
+class Tick(Event, frozen=True, kw_only=True, tag="tick"):
+    """The clock advances: the group's pulls so far, claimed or reported, rounded down to a power of 1.25."""
+
+    clock: Annotated[int, Meta(ge=1)]
+
+
 class Consent(Event, frozen=True, kw_only=True, tag="consent"):
     """An agent shares other arms from now on. Its claims on the arms that it withdrew are cancelled."""
 
@@ -146,7 +155,7 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
     profit: int
 
 
-AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Consent | Leave | Close
+AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Tick | Consent | Leave | Close
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

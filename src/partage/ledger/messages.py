@@ -134,7 +134,8 @@ class ArmOnBoard(Struct):
 class BoardView(Struct):
     """The board. `version` counts broadcasts; `leader` is null before the first; `state` is the rule's public state.
 
-    `state` is null for rules without one.
+    `state` is null for rules without one. `clock` is the group's pulls so far, rounded down to a power of 1.25; it
+    stays 0 if the rule does not read it.
     """
 
     version: int
@@ -147,6 +148,7 @@ class BoardView(Struct):
     tie_order: list[str]
     agents: int
     state: Any = None
+    clock: int = 0
 
 
 class CollaborationView(Struct):

@@ -23,6 +23,7 @@ from partage.ledger.events import (
     Leave,
     Run,
     Tell,
+    Tick,
 )
 from partage.ledger.refusals import Refused, conflict, forbidden, missing
 from partage.ledger.state import Answered, Member, State
@@ -124,6 +125,7 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
         raise conflict("horizon_used", f"All {state.config.horizon:,} pulls of the horizon are used.")
     if not any(state.board.public):
         raise conflict("no_public_arm", "No agent shares an arm yet; ask again once one does.")
+    tick(turn)
     arm, share = state.decide(agent)
     if share:
         claim = turn.write(Claim, agent=agent, arm=arm, request=request)
@@ -141,6 +143,13 @@ def lapse(turn: Turn) -> None:
     if state.closed is None:
         for pull in state.lapsing(turn.now):
             turn.write(Lapse, agent=state.claims[pull].agent, pull=pull)
+
+
+def tick(turn: Turn) -> None:
+    """Let the clock advance, if the rule reads it and it is behind."""
+    clock = turn.state.due_tick()
+    if clock is not None:
+        turn.write(Tick, clock=clock)
 
 
 class PullRows(NamedTuple):
@@ -204,6 +213,7 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answer
     if sum(run.pulls for run in runs) > left:
         sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
         raise conflict("too_many_pulls", sentence, "runs")
+    tick(turn)
     reported = member.reported
     right: set[int] = set()  # arms that were already checked at this version
     for place, run in enumerate(runs):

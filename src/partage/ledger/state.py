@@ -9,7 +9,8 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from partage.board import Board, Pull, Record
-from partage.ledger.config import live_rule
+from partage.clock import rounded
+from partage.ledger.config import rule_of
 from partage.ledger.events import (
     AnyEvent,
     Claim,
@@ -21,11 +22,12 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Tell,
+    Tick,
 )
 from partage.settle import Settlement, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "2"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "3"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -92,6 +94,7 @@ class _Snapshot(Struct):
     active: list[bool]
     public: list[bool]
     rule_state: Any
+    clock: int
     members: list[Member]
     claims: dict[int, Handed]
     late: dict[int, Handed]
@@ -122,7 +125,7 @@ class State:
         arms = len(create.arms)
         self.config = create
         self.format = 1 if create.format is UNSET else create.format
-        self.rule = live_rule(create.rule, create.balance)
+        self.rule = rule_of(create)
         self.settlement: Settlement = settlement_for(create.settlement, self.rule, create.fee)
         self.seq = create.seq
         self.time = create.time
@@ -135,6 +138,7 @@ class State:
         self.invites: dict[str, str] = {}  # used invites, and the agent that used each
         self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
         self.closed: Close | None = None
+        self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self._leading = -1
         self._key = run_key(create.tie_seed)
 
@@ -160,6 +164,11 @@ class State:
                 break
             found.append(pull)
         return found
+
+    def due_tick(self) -> int | None:
+        """Return what the clock should show, if it is behind and the rule reads it."""
+        now = rounded(self.pulls_made) if self.format > 2 and self.rule.clocked else 0
+        return now if now > self.board.clock else None
 
     def pulls(self) -> list[list[int]]:
         """Return the settled pulls, one row per agent in order of joining: reported explore pulls and commits."""
@@ -231,6 +240,8 @@ class State:
     def _join(self, event: Join) -> None:
         self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
         self.invites[event.invite] = event.agent
+        if self.format > 2:
+            self.board.all_pulls = len(self.members) * self.config.horizon
         self._set_shares(self.members[event.agent], event.shares)
 
     def _claim(self, event: Claim) -> None:
@@ -239,6 +250,7 @@ class State:
         self.board.claims[event.arm] += 1
         member.claim = event.seq
         member.used += 1
+        self.pulls_made += 1
         self._remember(member, event.request, Answered(event.seq, event.arm, True, self.version))
         self._note()
 
@@ -266,6 +278,7 @@ class State:
         for run in event.runs:
             member.commit[run.arm] = member.commit.get(run.arm, 0) + run.pulls
             member.used += run.pulls
+            self.pulls_made += run.pulls
             if not event.asked:
                 member.reported = max(member.reported, run.version)
         arm = event.runs[0].arm if event.asked else -1
@@ -275,6 +288,10 @@ class State:
         handed = self.late[event.pull] = self.claims.pop(event.pull)
         self.board.claims[handed.arm] -= 1
         self.members[handed.agent].claim = None
+        self._note()
+
+    def _tick(self, event: Tick) -> None:
+        self.board.clock = event.clock
         self._note()
 
     def _consent(self, event: Consent) -> None:
@@ -355,6 +372,7 @@ class State:
             active=board.active,
             public=board.public,
             rule_state=board.state,
+            clock=board.clock,
             members=list(self.members.values()),
             claims=self.claims,
             late=self.late,
@@ -375,7 +393,11 @@ class State:
         board.record = Record(kept.counts, kept.sums)
         board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
+        board.clock = kept.clock
         state.members = {member.id: member for member in kept.members}
+        state.pulls_made = sum(member.used for member in kept.members)
+        if state.format > 2:
+            board.all_pulls = len(state.members) * state.config.horizon
         for member in kept.members:
             for arm in member.shares:
                 state.sharers[arm] += 1
@@ -406,6 +428,7 @@ _FOLD: dict[type, Any] = {
     Claim: State._claim,
     Commit: State._commit,
     Lapse: State._lapse,
+    Tick: State._tick,
     Consent: State._consent,
     Leave: State._leave,
     Close: State._close,

@@ -38,6 +38,7 @@ def board_view(state: State) -> BoardView:
         tie_order=_tie_order(state),
         agents=sum(not member.left for member in state.members.values()),
         state=board.state,
+        clock=board.clock,
     )
 
 

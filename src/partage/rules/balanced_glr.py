@@ -94,6 +94,11 @@ class BalancedGLR(BuiltIn):
         object.__setattr__(self, "lead", _checked_lead(self.lead))
         object.__setattr__(self, "indifference", _checked_indifference(self.indifference))
 
+    @property
+    def clocked(self) -> bool:
+        """Whether the rule reads the board's clock: to stop early."""
+        return self.indifference
+
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
         leader = self._leader(board)

@@ -89,6 +89,8 @@ class BuiltIn:
         Whether `decide` reads the agent's own record.
     kernel
         The module of `partage.engine` that plays it.
+    clocked
+        Whether it reads the board's clock. In live play the ledger then records the clock's ticks.
     by_intervals
         Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
     """
@@ -100,6 +102,7 @@ class BuiltIn:
     private: ClassVar[bool] = False
     kernel: ClassVar[str]
     by_intervals: ClassVar[bool] = False
+    clocked: Any = False
 
     @property
     def settlements(self) -> tuple[str, ...]:

@@ -35,8 +35,8 @@ def _checked_lead(lead: object) -> float:
 class SharedIMED(BuiltIn):
     """Explore an arm while the evidence against it is small compared with the pulls that the group has made.
 
-    The leader is the broadcast arm with the highest mean. Nothing is eliminated: an arm that is closed now opens again
-    when the group has pulled often enough. The rule does not need to know the horizon.
+    The leader is the broadcast arm with the highest mean. Nothing is eliminated: an arm that is closed now opens
+    again when the group has pulled often enough. The rule does not need to know the horizon.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ class SharedIMED(BuiltIn):
     )
     live = True
     kernel = "shared_imed"
+    clocked = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))

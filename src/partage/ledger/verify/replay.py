@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from msgspec import UNSET
+
+from partage.clock import TICKS
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
@@ -17,6 +20,7 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Tell,
+    Tick,
 )
 from partage.ledger.fields import checked_name, checked_request, checked_reward
 from partage.ledger.moves import Turn
@@ -40,6 +44,8 @@ class Replay:
         How many events were hidden.
     shown
         The agents whose commit pulls are not hidden.
+    ticks
+        How often the clock advanced.
     ceilings_checked
         Whether the ceilings of the close event were computed again.
     """
@@ -47,7 +53,7 @@ class Replay:
     def __init__(self, agent: str | None) -> None:
         self.agent = agent
         self.state: TolerantState | None = None
-        self.hidden = 0
+        self.hidden = self.ticks = 0
         self.shown: set[str] = set()
         self.ceilings_checked = False
 
@@ -92,14 +98,16 @@ class Replay:
             raise Wrong(f"its format differs from that of the first line, which is {state.format}.")
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
-        if not isinstance(event, (Create, Join, Close)) and event.agent not in state.members:
+        if not isinstance(event, (Create, Join, Close, Tick)) and event.agent not in state.members:
             raise Wrong("its agent has not joined.")
         if isinstance(event, Close):
             self._check_owner()
             self.ceilings_checked = check_close(state, event, not self.hidden, self.owner)
             state.apply(event)
             return
-        if isinstance(event, Commit):
+        if isinstance(event, Tick):
+            self._check_tick(state, event)
+        elif isinstance(event, Commit):
             self.shown.add(event.agent)
         elif isinstance(event, Claim) and self.hidden and event.request and event.agent not in self.shown:
             # Whether the controller still remembers this request depends on the agent's hidden ones.
@@ -113,14 +121,29 @@ class Replay:
         if turn.events != [event]:
             _differs(state, event, turn.events)
 
+    def _check_tick(self, state: TolerantState, event: Tick) -> None:
+        """Check a tick of the clock. Where commit pulls are hidden, only that such a tick is possible."""
+        self.ticks += 1
+        if self.hidden:
+            right = state.board.clock < event.clock <= state.board.all_pulls and event.clock in TICKS
+        else:
+            right = event.clock == state.due_tick()
+        if not (right and state.rule.clocked and state.format > 2):
+            raise Wrong("the clock does not show this now.")
+
 
 def _created(event: AnyEvent) -> TolerantState:
     """Return the state after the first line."""
     if not isinstance(event, Create):
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
+    first = event.parameters is UNSET
     try:
-        same = checked_config(Config(**{**given, "arms": list(event.arms)})) == given
+        written = checked_config(
+            Config(**{**given, "arms": list(event.arms), "parameters": {} if first else event.parameters})
+        )
+        same = {**written, "parameters": UNSET if first else written["parameters"]} == given
+        same = same and first == (event.format is UNSET or event.format < 3)
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
     if not same or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
@@ -177,6 +200,10 @@ def _consent(turn: Turn, event: Consent) -> None:
     moves.consent(turn, event.agent, event.shares, event.request)
 
 
+def _tick(turn: Turn, event: Tick) -> None:
+    turn.write(Tick, clock=event.clock)
+
+
 def _leave(turn: Turn, event: Leave) -> None:
     moves.leave(turn, event.agent)
 
@@ -188,6 +215,7 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tell: _tell,
     Commit: _commit,
     Lapse: _lapse,
+    Tick: _tick,
     Consent: _consent,
     Leave: _leave,
 }
@@ -209,6 +237,8 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
+    elif isinstance(first, Tick):
+        what = f"lets the clock advance to {first.clock:,}"
     elif isinstance(first, Tell) and isinstance(event, Tell) and first.active != event.active:
         what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
     else:

@@ -126,6 +126,10 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
         f"{replay.hidden:,} lines are hidden. They are taken to be other agents' commit pulls, which the board "
         "allowed and the agents' horizons had room for."
     )
+    if replay.ticks:
+        found.trusted.append(
+            "The clock, which counts other agents' commit pulls, as its ticks state it; only its order was checked."
+        )
     closed, owner = state.closed, replay.owner
     if owner is None:
         found.trusted.append(

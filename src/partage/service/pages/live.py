@@ -22,6 +22,7 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Tell,
+    Tick,
     decode,
 )
 from partage.ledger.messages import SettlementView
@@ -233,6 +234,8 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "claim", f"{name} is exploring {arms[arm]}"
         case Lapse():
             kind, text = "lapse", f"{name} did not report in time; the claim lapsed"
+        case Tick(clock=clock):
+            kind, text = "tick", f"Together the members have made {clock:,} pulls"
         case Consent(shares=shares):
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
