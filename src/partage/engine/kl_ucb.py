@@ -15,15 +15,13 @@ from partage.engine.alone import add_to_curve, new_own, pull
 from partage.engine.seeing import first_unseen, look, new_records, pull_and_share, write
 from partage.engine.tally import all_rows, clear
 from partage.evidence import kl
-from partage.rules.kl_ucb import highest_bound, kl_upper
+from partage.rules.kl_ucb import MARGIN, highest_bound, kl_upper
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import KLUCB
 
 KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
-
-_MARGIN = 1e-6  # relative safety margin, far above rounding errors and the 10^-12 to which a bound is known
 
 
 def play(run: "Run", rule: "KLUCB") -> None:
@@ -54,10 +52,10 @@ def play_kl_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
                 arm = tie_order[done]
             else:
                 level = math.log(done)
-                stays = level * (1.0 + _MARGIN) < until
+                stays = level * (1.0 + MARGIN) < until
                 if stays:
                     mean = sums[arm] / counts[arm]
-                    stays = mean > between or counts[arm] * kl(mean, between) < level * (1.0 - _MARGIN)
+                    stays = mean > between or counts[arm] * kl(mean, between) < level * (1.0 - MARGIN)
                 if not stays:
                     arm, between = _highest_bound(level, counts, sums, tie_order)
                     until = _least_evidence(arm, between, counts, sums)

@@ -13,6 +13,7 @@ from partage.rules.seeing import SEES, checked_sees, first_unseen, pull_of, seen
 from partage.tape import Draws
 
 HALVINGS = 40  # of [mean, 1]: the bound is known to 10^-12
+MARGIN = 1e-6  # relative, far above rounding errors and that 10^-12
 
 
 @shared
@@ -30,19 +31,28 @@ def kl_upper(mean: float, level: float) -> float:
 
 @shared
 def highest_bound(counts: Sequence[int], sums: Sequence[float], tie_order: Sequence[int]) -> int:
-    """Return the arm with the highest bound among those seen, the first of equals; the first arm if none was seen."""
-    seen = 0
+    """Return the arm with the highest bound among those seen, the first of equals; the first arm if none was seen.
+
+    A bound takes 40 divergences, and one shows whether it can be as high as another. So the bound of the arm that was
+    seen most often, which is rarely far from the highest, comes first, and then only bounds that may exceed it.
+    """
+    seen, most = 0, tie_order[0]
     for arm in tie_order:
         seen += counts[arm]
-    level = math.log(max(1, seen))
-    best, highest = tie_order[0], -1.0
+        if counts[arm] > counts[most]:
+            most = arm
+    if seen == 0:
+        return most
+    level = math.log(seen)
+    enough = level * (1.0 + MARGIN)
+    first = kl_upper(sums[most] / counts[most], level / counts[most])
+    best, highest = -1, first
     for arm in tie_order:
         if counts[arm] > 0:
             mean = sums[arm] / counts[arm]
-            # One divergence shows whether the arm's bound is higher; the bound itself is computed only then.
-            if highest < 0.0 or (highest < 1.0 and (mean > highest or counts[arm] * kl(mean, highest) < level)):
-                bound = kl_upper(mean, level / counts[arm])
-                if bound > highest:
+            if mean > highest or counts[arm] * kl(mean, highest) <= enough:
+                bound = first if arm == most else kl_upper(mean, level / counts[arm])
+                if bound > highest or (bound == highest and best < 0):
                     best, highest = arm, bound
     return best
 

@@ -38,6 +38,15 @@ def pull_of(arm: int, shares: Collection[int], sees: str) -> Pull:
     return Pull(arm, share=sees != "own" and arm in shares)
 
 
+def with_sees(name: str, sees: str | None) -> str:
+    """Return a rule's name, with what agents see if that is more than their own pulls.
+
+    >>> with_sees("imed", "both"), with_sees("imed", "own"), with_sees("two-ucb", None)
+    ('imed that sees both', 'imed', 'two-ucb')
+    """
+    return name if sees in (None, "own") else f"{name} that sees {sees}"
+
+
 def checked_sees(sees: object) -> str:
     """Return what agents see, if it is one of the words."""
     if isinstance(sees, str) and sees in ("own", "shared", "both"):
