@@ -1,4 +1,4 @@
-"""Thompson, KL-UCB and IMED on what is shared: the kernels, and an implementation that has only the papers in common."""
+"""Thompson, KL-UCB and IMED on what is shared, against the reference and an independent implementation."""
 
 import numpy as np
 import pytest

@@ -106,7 +106,7 @@ def test_what_an_agent_sees(made, sees, data):
 
 
 def test_unseen_arms_by_hand():
-    """Arm 1 was broadcast. An agent that sees what is shared tries an arm it does not share once, its own for ever."""
+    """Only arm 1 was broadcast. The agent tries an arm that it does not share once, and one that it shares again."""
     made, rule = board([0, 5, 0], [0.0, 0.5, 0.0], tie_order=[2, 0, 1]), IMED("shared")
     nothing, tried = Record.empty(3), Record([4, 0, 1], [4.0, 0.0, 1.0])
     assert rule.decide(made, set(), nothing) == Pull(2, share=False)

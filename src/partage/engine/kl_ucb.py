@@ -1,8 +1,9 @@
 """KL-UCB, compiled: alone, and on what is shared.
 
-A bound takes 40 divergences, so as few as possible are computed. For an agent alone, let q lie between the highest bound and the second
-highest. While the bound of the pulled arm stays above q, which takes one divergence to check, and log t stays below
-the evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled again.
+A bound takes 40 divergences, so as few as possible are computed. For an agent alone, let q lie between the highest
+bound and the second highest. While the bound of the pulled arm stays above q, which takes one divergence to check,
+and log t stays below the evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled
+again.
 """
 
 import math

@@ -10,7 +10,7 @@ from partage.engine.rewards import next_reward
 
 
 class Records(NamedTuple):
-    """Every record of a run. Row 0 is the public one, row 1 + m the private one of agent m: the stream of its rewards.
+    """Every record of a run: row 0 is the public one, row 1 + m the private one of agent m. Rows number streams too.
 
     Attributes
     ----------
@@ -80,9 +80,7 @@ def pull_and_share(k0, k1, table, agent, arm, records, explore):
     else:
         row = 1 + agent
     counts, sums = records.counts, records.sums
-    sums[row, arm] += next_reward(
-        k0, k1, table, arm, counts[row, arm], row, records.word[row], records.group_of[row]
-    )
+    sums[row, arm] += next_reward(k0, k1, table, arm, counts[row, arm], row, records.word[row], records.group_of[row])
     counts[row, arm] += 1
     records.pulled[arm] += 1
     return entry >= 0

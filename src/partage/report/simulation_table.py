@@ -43,7 +43,7 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
 
 
 def described(rule: str, balance: float | str | None, sees: str | None = None) -> str:
-    """Return a rule's name, with its balance if it has one, and with what agents see if that is more than their own pulls.
+    """Return a rule's name, with its balance if it has one, and what agents see if that is more than their own pulls.
 
     Examples
     --------

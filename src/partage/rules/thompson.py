@@ -1,4 +1,4 @@
-"""Thompson sampling (Thompson 1933; for rewards in [0, 1] as in Agrawal and Goyal 2012), alone or on what is shared."""
+"""Thompson sampling, alone or on what is shared (Thompson 1933; rewards in [0, 1] as in Agrawal and Goyal 2012)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
