@@ -95,7 +95,12 @@ def test_an_infinite_balance(balance, read):
 
 def test_rule_and_settlement(read):
     file = read('horizon = 100\nrule = "full-sharing"\nsettlement = "none"\n' + ARMS + "[agents]\ncount = 5\n")
-    assert (file.rule, file.balance, file.settlement) == ("full-sharing", None, "none")
+    assert (file.rule, file.balance, file.settlement, file.sees) == ("full-sharing", None, "none", None)
+
+
+def test_what_agents_see(read):
+    file = read('horizon = 100\nrule = "imed"\nsees = "both"\n' + ARMS + "[agents]\ncount = 5\n")
+    assert (file.rule, file.sees) == ("imed", "both")
 
 
 @pytest.mark.parametrize("horizon", ["1_000_000", "1e6", "1000000.0"])

@@ -1,7 +1,7 @@
 """Game files (TOML), and games from command-line flags. Both are tables with the same keys, read by the same code.
 
 horizon = 1_000_000
-balance = 1.0                   # optional, like rule, settlement, fee and order (see below)
+balance = 1.0                   # optional, like rule, sees, settlement, fee and order (see below)
 
 [[arms]]                        # one table per arm
 name = "pens"                   # optional; by default "arm 1" and so on
@@ -56,8 +56,8 @@ class GameFile:
         The game itself.
     sharing
         The sharing pattern, in words.
-    rule, balance, settlement, fee
-        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
+    rule, balance, settlement, fee, sees
+        As in the file; None if absent. Names, the fee and `sees` are checked later, by rules and settlements.
     """
 
     game: Game
@@ -66,6 +66,7 @@ class GameFile:
     balance: float | None = None
     settlement: str | None = None
     fee: Any = None
+    sees: Any = None
 
 
 def read_game(path: str | Path) -> GameFile:
@@ -148,7 +149,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", "balance", "settlement", "fee", "order", "arms", "agents", "agent"),
+        optional=("rule", "balance", "sees", "settlement", "fee", "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
@@ -183,6 +184,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         None if balance is None else _balance(balance),
         settlement,
         document.get("fee"),
+        document.get("sees"),
     )
 
 

@@ -163,6 +163,21 @@ def test_every_rule(rule, balance, settlement, figures):
     assert (found["rule"], found["balance"], found["settlement"]) == (rule, balance, settlement)
 
 
+@pytest.mark.parametrize("rule", ["thompson", "kl-ucb", "imed"])
+@pytest.mark.parametrize("sees", ["own", "shared", "both"])
+def test_what_agents_see(rule, sees, figures, run, file):
+    found = figures(*FLAGS, f"--rule={rule}", f"--sees={sees}")
+    game = partage.Game(partage.bernoulli([0.9, 0.5]), partage.Sharing.round_robin(6, 2), horizon=10_000)
+    expected = partage.play(game, partage.rules.make_rule(rule, sees=sees), runs=4).as_dict()
+    expected.pop("seconds")
+    assert found == expected
+    assert (found["rule"], found["sees"]) == (rule, sees)
+    file.write_text(f'rule = "{rule}"\nsees = "{sees}"\n' + FILE)
+    assert figures(str(file), "--runs=4") == found
+    title = rule if sees == "own" else f"{rule} that sees {sees}"
+    assert run(str(file), "--runs=1").startswith(f"{title}: 6 agents")
+
+
 def test_a_long_horizon_plays_without_the_baseline(figures):
     found = figures("--means=0.9,0.5", "--agents=6", "--horizon=1e12", "--runs=3")
     assert found["horizon"] == 10**12
@@ -203,6 +218,13 @@ def test_the_files_balance_and_settlement_hold_where_the_flags_rule_has_them(fig
     assert (found["balance"], found["settlement"]) == (3.0, "paper")
     found = figures(str(file), "--runs=2", "--rule=two-ucb")
     assert (found["balance"], found["settlement"]) == (None, "none")
+
+
+def test_what_agents_see_by_flags_and_file(figures, file):
+    file.write_text('rule = "imed"\nsees = "both"\n' + FILE)
+    assert figures(str(file), "--runs=2", "--rule=kl-ucb")["sees"] == "both"
+    assert figures(str(file), "--runs=2", "--sees=shared")["sees"] == "shared"
+    assert "sees" not in figures(str(file), "--runs=2", "--rule=two-ucb")
 
 
 # --- for people -----------------------------------------------------------------------------------------------

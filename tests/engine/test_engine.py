@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.strategies import balances, games, rewards
+from tests.support.strategies import PARAMETERS, balances, games, rewards
 
 from partage import (
     BalancedETC,
@@ -27,7 +27,6 @@ from partage.engine.tally import game_table
 from partage.rules import RULES, decider
 
 SEEDS = st.integers(0, 2**63)
-PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
 KEEPS_CURVE = [name for name in RULES if name != "no-protocol"]
 
 

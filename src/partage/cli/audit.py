@@ -53,7 +53,8 @@ def audit(
             name, rule, *_ = choose(file, played)
             wanted = usual_runs(played.game) if wanted is None else wanted
             rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
-            about = f"{described(name, getattr(rule, 'balance', None))}, sharing {played.sharing}"
+            shown = described(name, getattr(rule, "balance", None), getattr(rule, "sees", None))
+            about = f"{shown}, sharing {played.sharing}"
             sections = [Section(str(file), f"{about}: {describe(played.game)}", int(wanted), rows)]
     if json:
         typer.echo(as_json(as_dict(sections, int(from_seed), time.perf_counter() - started)))

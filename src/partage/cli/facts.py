@@ -35,7 +35,8 @@ def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
     *first, last = taking(parameter, rules)
     takers = f"{', '.join(first)} and {last}" if first else last
     summary = found.summary[:1].upper() + found.summary[1:]
-    return f"{summary}: {found.allowed} (default {found.default:g}). Only for {takers}."
+    default = found.default if isinstance(found.default, str) else f"{found.default:g}"
+    return f"{summary}: {found.allowed} (default {default}). Only for {takers}."
 
 
 def with_rules(command: Callable[..., None], rules: Mapping[str, Any]) -> str:

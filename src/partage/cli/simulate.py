@@ -62,8 +62,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's balance and settlement "
-            "still apply if they fit the rule.",
+            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's balance, sees and "
+            "settlement still apply if they fit the rule.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -72,6 +72,14 @@ def simulate(
         typer.Option(
             metavar="B",
             help=f"{parameter_help('balance')} Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    sees: Annotated[
+        str | None,
+        typer.Option(
+            metavar="own|shared|both",
+            help=f"{parameter_help('sees')} Overrides the file's.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -128,7 +136,7 @@ def simulate(
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
     played = _game(file, {name: value for name, value in described.items() if value is not None})
-    name, chosen, settled, taken = choose(file, played, rule, balance, settlement, fee)
+    name, chosen, settled, taken = choose(file, played, rule, balance, settlement, fee, sees)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -184,21 +192,21 @@ def choose(
     balance: str | None = None,
     settlement: str | None = None,
     fee: str | None = None,
+    sees: str | None = None,
 ) -> tuple[str, Any, str, Any]:
     """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults."""
     from partage.gamefile import at, number
     from partage.rules import make_rule
     from partage.settle import settlement_for
 
-    by_options = rule is not None or balance is not None
+    given = {"balance": None if balance is None else number(balance), "sees": sees}
+    by_options = rule is not None or any(value is not None for value in given.values())
     with nullcontext() if by_options or file is None else at(str(file)):
         name = rule or played.rule or DEFAULT_RULE
-        if balance is not None:
-            chosen = make_rule(name, balance=number(balance))
-        elif rule is None or name in taking("balance"):
-            chosen = make_rule(name, balance=played.balance)
-        else:
-            chosen = make_rule(name)
+        for parameter, value in given.items():
+            if value is None and (rule is None or name in taking(parameter)):
+                given[parameter] = getattr(played, parameter)
+        chosen = make_rule(name, **given)
         taken: Any = (played.fee or 0) if fee is None else number(fee)
         if settlement is not None:
             settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from partage.report.format import estimate, measured, number, seconds
 from partage.report.judged_claims import JudgedClaim, by_study, summary
 from partage.report.style import DARK, LIGHT, inline_svg
+from partage.rules.seeing import with_sees
 from partage.studies import FAILS, HOLDS, STUDIES, UNDECIDED, Played
 from partage.theory.audit import Section
 from partage.theory.audit_row import NO_VERDICT, NOT_APPLICABLE, VIOLATED, AuditRow
@@ -123,7 +124,7 @@ def _arms(means: NDArray[np.float64]) -> str:
 
 def _rules(played: Played) -> str:
     rules = [line.rule for line in played.study.lines]
-    names = ", ".join(dict.fromkeys(rule.name for rule in rules))
+    names = ", ".join(dict.fromkeys(with_sees(rule.name, getattr(rule, "sees", None)) for rule in rules))
     balances = sorted({float(rule.balance) for rule in rules if hasattr(rule, "balance")})
     if not balances:
         return names

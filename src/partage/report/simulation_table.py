@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from partage.rules.seeing import with_sees
+
 
 def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> None:
     """Print a simulation's figures of merit.
@@ -40,14 +42,15 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     console.print(table)
 
 
-def described(rule: str, balance: float | str | None) -> str:
-    """Return a rule's name, with its balance if it has one.
+def described(rule: str, balance: float | str | None, sees: str | None = None) -> str:
+    """Return a rule's name, with its balance if it has one, and what agents see if that is more than their own pulls.
 
     Examples
     --------
-    >>> described("balanced-etc", 2.0), described("two-ucb", None)
-    ('balanced-etc with balance 2', 'two-ucb')
+    >>> described("balanced-etc", 2.0), described("two-ucb", None), described("imed", None, "both")
+    ('balanced-etc with balance 2', 'two-ucb', 'imed that sees both')
     """
+    rule = with_sees(rule, sees)
     return rule if balance is None else f"{rule} with balance {_plain(balance)}"
 
 
@@ -61,7 +64,7 @@ def _new_table(first: str, *numbers: str) -> Table:
 
 def _title(figures: dict[str, Any]) -> str:
     agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
-    rule = described(figures["rule"], figures["balance"])
+    rule = described(figures["rule"], figures["balance"], figures.get("sees"))
     return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
 
 

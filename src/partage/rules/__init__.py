@@ -70,8 +70,8 @@ def live_rules() -> dict[str, type[Any]]:
 def make_rule(name: str, **parameters: Any) -> Any:
     """Return the built-in rule of this name. A parameter that is None takes its default.
 
-    >>> make_rule("balanced-etc", balance=2)
-    BalancedETC(balance=2.0)
+    >>> make_rule("balanced-etc", balance=2), make_rule("thompson", sees="both")
+    (BalancedETC(balance=2.0), Thompson(sees='both'))
 
     Raises
     ------
@@ -95,7 +95,7 @@ def summaries() -> dict[str, str]:
     """Return the name and summary of every built-in rule. `partage.rules()` is this function.
 
     >>> summaries()["thompson"]
-    'Each agent alone, by Thompson sampling.'
+    'Each agent by Thompson sampling, alone or on what is shared.'
     """
     return {name: rule.summary for name, rule in RULES.items()}
 

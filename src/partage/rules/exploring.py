@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 
 from partage.board import Board, Pull, Record
 from partage.checks import number_from
-from partage.rules.no_protocol import seen_by
 from partage.rules.rule import Parameter
+from partage.rules.seeing import seen_by
 from partage.rules.two_ucb import highest_index
 
 

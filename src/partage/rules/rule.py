@@ -54,7 +54,7 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python. `balance` is also a key of JSON and game files, and a flag of the command line.
+        The name in Python. `balance` and `sees` are also keys of JSON and game files, and flags of the command line.
     default
         The value if none is given.
     summary

@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from partage.rules.seeing import with_sees
+
 if TYPE_CHECKING:
     from partage.simulate.result import Result
 
@@ -22,7 +24,8 @@ def plot(result: "Result") -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     game = result.game
     size = f"{game.agents:,} agents, {len(game.arms)} arms, horizon {game.horizon:,}"
-    figure.suptitle(f"{result.rule.name}: {size}; {result.runs:,} runs", fontsize=11)
+    rule = with_sees(result.rule.name, getattr(result.rule, "sees", None))
+    figure.suptitle(f"{rule}: {size}; {result.runs:,} runs", fontsize=11)
     return figure
 
 

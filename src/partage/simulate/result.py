@@ -225,7 +225,8 @@ class Result:
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
-        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished. A rule
+        with a choice of what agents see adds `sees`.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class Result:
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:
             return None if value is None else {"mean": value.mean, "stderr": value.stderr}
 
-        balance = getattr(self.rule, "balance", None)
+        balance, sees = getattr(self.rule, "balance", None), getattr(self.rule, "sees", None)
         equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
         return {
             "rule": rule or self.rule.name,
@@ -260,4 +261,5 @@ class Result:
                 for arm in self.arms
             ],
             **(equal_share if self.viable is not None else {}),
+            **({"sees": sees} if sees is not None else {}),
         }
