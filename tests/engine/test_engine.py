@@ -15,6 +15,7 @@ from partage import (
     Game,
     InputError,
     NoProtocol,
+    SharedIMED,
     Sharing,
     bernoulli,
     play,
@@ -42,6 +43,25 @@ def rules(name):
 def test_engine_equals_reference(name, data, game, seed):
     rule = data.draw(rules(name))
     assert has_kernel(rule)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=150)
+@given(game=games(), lead=st.sampled_from([1.0, 4.0]), own=st.integers(1, 6), seed=SEEDS)
+def test_own_rewards_equal_the_reference(game, lead, own, seed):
+    rule = SharedIMED(lead, own)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=20)
+@given(
+    game=games(every_arm_shared=True, horizons=st.integers(500, 3000)),
+    own=st.integers(1, 40),
+    seed=SEEDS,
+)
+def test_own_rewards_equal_the_reference_in_long_games(game, own, seed):
+    """Agents settle, and pulls up to the next tick are counted at once."""
+    rule = SharedIMED(own=own)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
 

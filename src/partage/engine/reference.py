@@ -53,6 +53,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
     shares = [frozenset(sharing.of(agent)) for agent in range(agents)]
     own = [Record.empty(arms) for _ in range(agents)]
     keeps_own = rule.private or not all(public)
+    keeps = getattr(rule, "keeps", None) if all(public) else None
     decide, run = decider(rule), (int(key[0]), int(key[1]))
 
     explore = np.zeros((agents, arms), np.int64)
@@ -68,7 +69,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
             arm, share = checked_pull(rule.name, decide(board, shares[agent], own[agent], draws), arms, shares[agent])
             if not share:
                 commit[agent, arm] += 1
-                if keeps_own:
+                if keeps_own and (keeps is None or own[agent].counts[arm] < keeps):
                     own[agent].add(arm, rewards.private(agent, arm, own[agent].counts[arm]))
                 continue
             explore[agent, arm] += 1

@@ -16,8 +16,9 @@ ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that f
 class Rule(Protocol):
     """How agents play. A rule of your own needs only this.
 
-    It may also have `open_arms(board)`, which returns the arms that may be explored now, and `prepare(game)`, which
-    returns the game as the rule plays it.
+    It may also have `open_arms(board)`, which returns the arms that may be explored now, `prepare(game)`, which
+    returns the game as the rule plays it, and `keeps`: how many private rewards of each arm an agent keeps, if not
+    all.
     """
 
     @property
@@ -103,6 +104,7 @@ class BuiltIn:
     kernel: ClassVar[str]
     by_intervals: ClassVar[bool] = False
     clocked: Any = False
+    keeps: Any = None
 
     @property
     def settlements(self) -> tuple[str, ...]:
