@@ -6,10 +6,10 @@
 No protocol stands in such a learner's way, so it is what a group is compared with (docs/limits.md). The rules are
 IMED, KL-UCB and Thompson sampling. They do not know the horizon, so one run gives the regret at every checkpoint.
 
-Playing 10^8 pulls one by one takes too long. An arm that was pulled N times is pulled in blocks of N / 1000, so play is
-exact up to 2,000 pulls of an arm. IMED and KL-UCB compute their indices anew after each block. Thompson sampling draws
-how many pulls go by before another arm is pulled, from the probability that the draw of another arm is higher; only
-the leader's posterior is held still within a block.
+Playing 10^8 pulls one by one takes too long. An arm that was pulled N times is pulled in blocks of N / 1000, so play
+is exact up to 2,000 pulls of an arm. IMED and KL-UCB compute their indices anew after each block. Thompson sampling
+draws how many pulls go by before another arm is pulled, from the probability that the draw of another arm is higher;
+only the leader's posterior is held still within a block.
 """
 
 import argparse
@@ -369,7 +369,10 @@ def write(asked):
                         "median": round(float(np.median(values)), 3),
                     }
                 )
-                print(f"{time.perf_counter() - started:4.0f} s  {rule}, {name}, {pulls:,}: {mean:.2f} ± {error:.2f}", flush=True)
+                print(
+                    f"{time.perf_counter() - started:4.0f} s  {rule}, {name}, {pulls:,}: {mean:.2f} ± {error:.2f}",
+                    flush=True,
+                )
     command = f"python -m bench.centralised --runs {asked.runs} --random-runs {asked.random_runs} --seed {asked.seed}"
     arms = {name: centralised.spelled(arms) for name, (arms, _) in tasks().items()}
     lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)

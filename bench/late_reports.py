@@ -92,7 +92,9 @@ def main():
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    table = Table(title=f"Runs of {asked.runs:,} in which the best arm is eliminated, in %; allowed: {100 / HORIZON:g}")
+    table = Table(
+        title=f"Runs of {asked.runs:,} in which the best arm is eliminated, in %; allowed: {100 / HORIZON:g}"
+    )
     for column in ("late", "steps", "at any time", "at the end"):
         table.add_column(column, justify="right")
     for only_successes in (True, False):

@@ -1,8 +1,8 @@
 """Beyond the paper: rules side by side on balanced, imbalanced, neighbouring and random games.
 
 The places of the axis are the games of `GAMES`, counted from 1. The lines are the rules of `RULES`, without a
-settlement and, with fewer runs, with `equal-share`. Regret is compared with the Lai-Robbins limit and with one learner
-that makes all M T pulls itself, which `bench/centralised.py` measured.
+settlement and, with fewer runs, with `equal-share`. Regret is compared with the Lai-Robbins limit and with one
+learner that makes all M T pulls itself, which `bench/centralised.py` measured.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The least possible regret: the limit of Lai and Robbins, for any rewards in [0, 1] (docs/limits.md)."""
+"""The asymptotic limit of Lai and Robbins on regret, for any rewards in [0, 1] (docs/limits.md)."""
 
 import math
 from collections.abc import Sequence
