@@ -22,8 +22,8 @@ from partage.engine.rewards import TAPE, TIE_ORDER, next_reward, permutation, ra
 from partage.engine.tally import game_table
 
 MEANS, AGENTS, HORIZON = (0.6, 0.5), 20, 200
-DELAYS = (0, 1, 2, 3, 5)  # steps
-RUNS = 5000
+DELAYS = (0, 1, 2, 5, 10)  # steps
+RUNS = 20_000
 NOTHING = -1.0
 
 

@@ -51,7 +51,7 @@ class Contestant(NamedTuple):
     most_runs: int | None = None
 
 
-BETAS = (*(Beta(4 * mean, 4 * (1 - mean)) for mean in SHADES), Constant(0.0))
+BETAS: tuple[Beta | Constant, ...] = (*(Beta(4 * mean, 4 * (1 - mean)) for mean in SHADES), Constant(0.0))
 
 GAMES: Sequence[Setting] = (
     Setting("balanced, M = 100", Game(ARMS, Sharing.round_robin(100, 10), HORIZON), most_runs=None),
