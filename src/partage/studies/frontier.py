@@ -311,7 +311,7 @@ def title(played: Played) -> str:
     """The finding."""
     ours, theirs = (played.result(BALANCED, name).overall_regret.mean for name in (GLR, ETC))
     best = imed(BALANCED).regret.mean
-    return f"Balanced-GLR: {ours / best:.1f} times the regret of one learner; Balanced-ETC: {theirs / best:.0f} times"
+    return f"Balanced-GLR: {ours / best:.1f} times the regret of one learner; Balanced-ETC: {theirs / best:.0f}"
 
 
 def text(played: Played) -> str:
