@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import partage
 from partage.report.csv_and_parquet import table
@@ -15,30 +13,26 @@ from partage.simulate.parallel import workers
 from partage.simulate.result import Estimate
 from partage.studies import FAILS, HOLDS, STUDIES, find, frontier, frontier_viability, play_studies
 from partage.studies.catalogue import BEYOND
-from partage.theory.limits import lai_robbins
-
-PAPER = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
 
 # --- the limit ------------------------------------------------------------------------------------------------
 
 
-def test_the_limit_on_the_papers_arms_is_109():
-    total = 0.9 / math.log(1 / 0.1)  # the arm that never pays: kl(0, 0.9) = log 10
-    for mean in PAPER[1:-1]:
-        divergence = mean * math.log(mean / 0.9) + (1 - mean) * math.log((1 - mean) / (1 - 0.9))
-        total += (0.9 - mean) / divergence
-    assert lai_robbins(PAPER, 10**6) == pytest.approx(total * math.log(10**6))
-    assert round(lai_robbins(PAPER, 10**6)) == 109
+def test_the_limit_is_that_of_all_pulls_of_the_group():
+    places = frontier.PLACES
+    assert round(frontier.limit(places["balanced, M = 100"])) == 146  # 10^8 pulls
+    assert round(frontier.limit(places["balanced, M = 10"])) == 127  # 10^7 pulls
+    assert frontier.limit(places["balanced, M = 10"]) == frontier.limit(places["balanced, M = 100, T = 1e5"])
+    assert round(frontier.limit(places["Beta arms, M = 100"])) == 53  # with K_inf
+    assert frontier.limit(places["random, M = 100"]) is None
 
 
-def test_the_limit_is_zero_without_a_worse_arm_and_ignores_arms_eliminated_at_once():
-    assert lai_robbins([0.4, 0.4], 1000) == 0
-    assert lai_robbins([1.0, 0.5], 1000) == 0  # one reward below 1 tells the arm from the best
-
-
-@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=6), st.integers(2, 10**9))
-def test_the_limit_grows_with_the_logarithm_of_the_horizon(means, horizon):
-    assert lai_robbins(means, horizon**2) == pytest.approx(2 * lai_robbins(means, horizon))
+def test_one_learner_is_in_every_table(played):
+    study = played[0]
+    for shown in study.study.tables(study):
+        assert any("centralised IMED (M·T pulls)" in (cell, *shown.headings) for row in shown.rows for cell in row)
+    rows = frontier.side_by_side(study).rows
+    assert sum(row[0] == "centralised IMED (M·T pulls)" for row in rows) == len(frontier.GAMES)
+    assert frontier.CENTRALISED in [each.label for each in frontier.dots(study)]
 
 
 # --- the data -------------------------------------------------------------------------------------------------

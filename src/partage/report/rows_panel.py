@@ -53,7 +53,7 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
     wide = figure.get_figwidth() > WIDE
     figure.legend(
         loc="outside lower left",
-        ncols=7 if wide else 3,
+        ncols=4 if wide else 3,
         frameon=False,
         fontsize=8.5,
         handletextpad=0.1,

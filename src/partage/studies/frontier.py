@@ -1,22 +1,24 @@
 """Beyond the paper: rules side by side on balanced, imbalanced, neighbouring and random games.
 
 The places of the axis are the games of `GAMES`, counted from 1. The lines are the rules of `RULES`, without a
-settlement and, with fewer runs, with `equal-share`. Regret is compared with the Lai-Robbins limit.
+settlement and, with fewer runs, with `equal-share`. Regret is compared with the Lai-Robbins limit and with one
+learner that makes all M T pulls itself, which `bench/centralised.py` measured.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from partage.arms import Beta, Constant, Discrete
+from partage.arms import Beta, Constant, Discrete, RandomBernoulli
 from partage.game import Game
 from partage.rules import KLETC, BalancedETC, BalancedGLR, FullSharing, NoProtocol
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.simulate.result import Estimate
-from partage.studies import over_time, random
+from partage.studies import centralised, over_time, random
 from partage.studies.paper import ARMS, HORIZON
 from partage.studies.results import Played
 from partage.studies.study import Claim, Dots, Line, Panel, Study, Table
@@ -49,9 +51,7 @@ class Contestant(NamedTuple):
     most_runs: int | None = None
 
 
-def _beta(mean: float) -> Beta:
-    return Beta(4 * mean, 4 * (1 - mean))
-
+BETAS: tuple[Beta | Constant, ...] = (*(Beta(4 * mean, 4 * (1 - mean)) for mean in SHADES), Constant(0.0))
 
 GAMES: Sequence[Setting] = (
     Setting("balanced, M = 100", Game(ARMS, Sharing.round_robin(100, 10), HORIZON), most_runs=None),
@@ -60,7 +60,7 @@ GAMES: Sequence[Setting] = (
     Setting("imbalanced, M = 1,000", Game(ARMS, Sharing.scarce_best(1000, 10), HORIZON), most_runs=None),
     Setting(
         "Beta arms, M = 100",
-        Game((*map(_beta, SHADES), Constant(0.0)), Sharing.round_robin(100, 10), HORIZON),
+        Game(BETAS, Sharing.round_robin(100, 10), HORIZON),
         most_runs=40,
     ),
     Setting("five stars, M = 100", Game(STARS, Sharing.round_robin(100, 5), HORIZON), most_runs=40),
@@ -70,6 +70,13 @@ GAMES: Sequence[Setting] = (
     Setting("random, M = 100, T = 1e5", Game(random.ARMS, Sharing.random(100, 10), SHORT), True),
     Setting("random, M = 100", random.game(100)),
 )
+ARMS_OF = {  # the arms that the games are played on, for `bench/centralised.py`
+    "paper's arms": ARMS,
+    "Beta arms": BETAS,
+    "five stars": STARS,
+    "appendix's arms": over_time.game(20).arms,
+    "random arms": random.ARMS,
+}
 PLACES = {setting.name: place for place, setting in enumerate(GAMES, 1)}
 
 ETC, GLR, NO_PROTOCOL = "Balanced-ETC", "Balanced-GLR", "no protocol"
@@ -81,7 +88,7 @@ RULES: Sequence[Contestant] = (
     Contestant(GLR, BalancedGLR(), "blue"),
     Contestant(NO_PROTOCOL, NoProtocol(), "purple", 5),
 )
-ALONE = "2-UCB alone"
+ALONE, CENTRALISED = "2-UCB alone", "centralised IMED"
 SETTLED = ", settled"
 SETTLED_RUNS = 10
 
@@ -113,23 +120,33 @@ def _lines() -> list[Line]:
 # --- what is measured -----------------------------------------------------------------------------------------
 
 
+@cache
 def limit(place: int) -> float | None:
     """Return the Lai-Robbins limit of a game; None if arms are random, as its mean over games is infinite."""
-    means = game(place).means
-    return None if np.isnan(means).any() else lai_robbins([float(mean) for mean in means], game(place).horizon)
+    arms = [arm for arm in game(place).arms if not isinstance(arm, RandomBernoulli)]
+    if len(arms) < len(game(place).arms):
+        return None
+    return lai_robbins(arms, game(place).agents * game(place).horizon)
 
 
 def over_limit(played: Played, place: int, name: str) -> Estimate | None:
     """Return the overall regret as a multiple of the limit; None if there is no limit or no result."""
     bound = limit(place)
-    if bound is None or (name != ALONE and (name, place) not in played.results):
+    if bound is None or (name not in (ALONE, CENTRALISED) and (name, place) not in played.results):
         return None
-    if name == ALONE:
+    if name == CENTRALISED:
+        mean, stderr = imed(place).regret
+    elif name == ALONE:
         mean, stderr = played.alone(place, ETC).overall_regret
         bound /= game(place).agents
     else:
         mean, stderr = played.result(place, name).overall_regret
     return Estimate(mean / bound, None if stderr is None else stderr / bound)
+
+
+def imed(place: int) -> centralised.Centralised:
+    """Return what one learner loses by IMED that makes all pulls of the game itself."""
+    return next(each for each in centralised.on(game(place)) if each.rule == "IMED")
 
 
 def held(rationality: Estimate) -> str:
@@ -174,6 +191,16 @@ def _alone_cells(played: Played, place: int) -> list[str]:
     return [ALONE, f"{alone.runs:,}", _plus_minus(together), f"{middle:,.0f}", of_limit, "0", "1", "–", "–"]
 
 
+def _centralised_cells(place: int) -> list[list[str]]:
+    """Return a row for each rule of one learner. It shares nothing, because it sees everything."""
+    bound, rows = limit(place), []
+    for each in centralised.on(game(place)):
+        of_limit = "–" if bound is None else f"{each.regret.mean / bound:.1f}"
+        shown = [f"{each.runs:,}", _plus_minus(each.regret), f"{each.median:,.0f}", of_limit]
+        rows.append([each.name, *shown, "–", "–", "–", "–"])
+    return rows
+
+
 def _plus_minus(value: Estimate) -> str:
     return f"{value.mean:,.0f}" + ("" if value.stderr is None else f" ± {value.stderr:,.0f}")
 
@@ -184,6 +211,7 @@ def side_by_side(played: Played) -> Table:
     for place in PLACES.values():
         rows += [[GAMES[place - 1].name], _alone_cells(played, place)]
         rows += [_cells(played, place, rule.name) for rule in RULES if (rule.name, place) in played.results]
+        rows += _centralised_cells(place)
     headings = (
         "rule",
         "runs",
@@ -250,10 +278,11 @@ def goals(played: Played) -> Table:
                 f"{paper.mean:,.{digits}f} ± {paper.stderr or 0:,.{digits}f}",
                 f"at most {goal.at_most:,g}",
                 f"{ours.mean:,.{digits}f} ± {ours.stderr or 0:,.{digits}f} (median {middle:,.{digits}f})",
+                _plus_minus(imed(goal.place).regret) if goal.figure == "overall_regret" else "–",
                 {"holds": "reached", "does not hold": "missed"}.get(_claim(goal).verdict(ours), "undecided"),
             ]
         )
-    return Table("Goals", ("", "Balanced-ETC", "goal", "Balanced-GLR", ""), rows)
+    return Table("Goals", ("", "Balanced-ETC", "goal", "Balanced-GLR", imed(BALANCED).name, ""), rows)
 
 
 # --- the study ------------------------------------------------------------------------------------------------
@@ -261,9 +290,9 @@ def goals(played: Played) -> Table:
 
 def dots(played: Played) -> list[Dots]:
     """Return the regret of each rule on each game that has a limit."""
-    shapes = {"full sharing": "ring", "B = inf": "square", ALONE: "diamond"}
-    order = [GLR, "KL-ETC", ETC, "full sharing", "B = inf", NO_PROTOCOL, ALONE]
-    colours = {rule.name: rule.colour for rule in RULES} | {ALONE: "grey"}
+    shapes = {"full sharing": "ring", "B = inf": "square", ALONE: "diamond", CENTRALISED: "diamond"}
+    order = [CENTRALISED, GLR, "KL-ETC", ETC, "full sharing", "B = inf", NO_PROTOCOL, ALONE]
+    colours = {rule.name: rule.colour for rule in RULES} | {ALONE: "grey", CENTRALISED: "ink"}
     return [
         Dots(
             name,
@@ -280,10 +309,9 @@ ROWS = {name: place for name, place in PLACES.items() if limit(place) is not Non
 
 def title(played: Played) -> str:
     """The finding."""
-    ours, theirs = over_limit(played, BALANCED, GLR), over_limit(played, BALANCED, ETC)
-    assert ours is not None
-    assert theirs is not None
-    return f"Balanced-GLR: {ours.mean:.1f} times the least possible regret; Balanced-ETC: {theirs.mean:.0f}"
+    ours, theirs = (played.result(BALANCED, name).overall_regret.mean for name in (GLR, ETC))
+    best = imed(BALANCED).regret.mean
+    return f"Balanced-GLR: {ours / best:.1f} times the regret of one learner; Balanced-ETC: {theirs / best:.0f}"
 
 
 def text(played: Played) -> str:
@@ -298,14 +326,16 @@ def text(played: Played) -> str:
         f"{glr.broadcasts.mean:,.0f} rewards; with Balanced-ETC they lose {etc.overall_regret.mean:,.0f} and share "
         f"{etc.broadcasts.mean:,.0f}. Even among ten agents, the worst off loses {worst.mean:.0%} of what 2-UCB "
         f"alone does. By step 100,000, sharing without a protocol loses {loose:,.0f} and shares {loud:,.0f} rewards; "
-        f"Balanced-ETC loses {even:,.0f} and Balanced-GLR {tight:,.0f}. For Beta arms and stars the limit is that "
-        "of arms that pay 0 or 1 with the same means; random games have none, as its mean over games is infinite."
+        f"Balanced-ETC loses {even:,.0f} and Balanced-GLR {tight:,.0f}. One learner that makes all 10^8 pulls itself "
+        f"and sees every reward loses {imed(BALANCED).regret.mean:,.0f} by IMED, less than the limit of "
+        f"{limit(BALANCED):,.0f}: the limit is asymptotic and does not bind at a finite horizon. It is that of M T "
+        "pulls of arms with rewards in [0, 1]; random games have none, as its mean over games is infinite."
     )
 
 
 STUDY = Study(
     name="frontier",
-    question="How near to the least possible regret does each rule come?",
+    question="How near does each rule come to the Lai-Robbins limit, and to one learner that sees everything?",
     values=tuple(PLACES.values()),
     lines=_lines(),
     sharing="Balanced: agent m shares arm m mod 10. Imbalanced: the two best arms have one sharer each, which acts "
