@@ -48,7 +48,7 @@ def watch(game, rule, keys):
         tie_order = permutation(k0, k1, TIE_ORDER, game.arms)
         rank = ranks(tie_order)
         counts[:], sums[:], active[:], group_of[:] = 0, 0.0, True, -1
-        case, leader = new_case(game.arms), tie_order[0]
+        case, leader = new_case(rule, game.arms), tie_order[0]
         eliminated = False
         n_active = open_arms(rule, counts, active, leader, case)
         for pull in range(game.agents * game.horizon):
@@ -62,9 +62,10 @@ def watch(game, rule, keys):
                     arm = i
             if arm < 0:
                 continue
-            sums[arm] += next_reward(k0, k1, game.rewards, arm, counts[arm], TAPE, word, group_of)
+            reward = next_reward(k0, k1, game.rewards, arm, counts[arm], TAPE, word, group_of)
+            sums[arm] += reward
             counts[arm] += 1
-            leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
+            leader = revise(rule, game.two_log, arm, reward, counts, sums, active, game.public, rank, leader, case)
             eliminated |= not active[0]
             n_active = open_arms(rule, counts, active, leader, case)
             if eliminated or n_active <= 1:  # nothing more is shared

@@ -122,4 +122,4 @@ class _Watched:
 def _mirrored(record: Record) -> Record:
     """Return a record with its arms numbered backwards."""
     latest = None if record.latest is None else len(record.counts) - 1 - record.latest
-    return Record(record.counts[::-1], record.sums[::-1], latest)
+    return Record(record.counts[::-1], record.sums[::-1], latest, record.latest_reward)

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from partage.engine import broadcast_by_broadcast
-from partage.engine.decisions import GLR, RuleTable
+from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
+from partage.rules.betting import betting_threshold
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
@@ -21,4 +22,6 @@ def play(run: "Run", rule: "BalancedGLR") -> None:
 
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
     """Lay out the rule for kernels."""
+    if rule.evidence == "betting":
+        return RuleTable(BETTING, 0.0, rule.lead, betting_threshold(table.horizon))
     return RuleTable(GLR, 0.0, rule.lead, elimination_threshold(table.arms, table.horizon))

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
+from partage.engine.bets import Bets, judge, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
 
-ETC, KL_ETC, GLR = range(3)
+ETC, KL_ETC, GLR, BETTING = range(4)  # BETTING: Balanced-GLR with evidence by betting
 
 
 class RuleTable(NamedTuple):
@@ -26,18 +27,20 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open."""
+    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open; bets."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
     leaving: NDArray[np.bool_]
     opened: NDArray[np.bool_]
+    bets: Bets
 
 
 @compiled
-def new_case(arms):
+def new_case(rule, arms):
     """Make room for all arms."""
-    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+    bets = new_bets(arms if rule.kind == BETTING else 0)
+    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_), bets)
 
 
 @inner
@@ -56,8 +59,10 @@ def best_of(arms_in, counts, sums, rank):
 
 
 @compiled
-def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
-    """Revise the active arms after a broadcast of `arm`; return the leader."""
+def revise(rule, two_log, arm, reward, counts, sums, active, public, rank, leader, case):
+    """Revise the active arms after a broadcast of `arm` with this reward; return the leader."""
+    if rule.kind == BETTING:
+        return _revise_by_betting(rule.threshold, arm, reward, counts, sums, active, rank, leader, case)
     if rule.kind == GLR:
         return _revise_glr(rule.threshold, arm, counts, sums, active, public, rank, leader, case)
     if rule.kind == KL_ETC:
@@ -122,6 +127,21 @@ def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case
     return leader
 
 
+@inner
+def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, before, case):
+    """Revise by Balanced-GLR with evidence by betting: eliminate every arm that is beaten, for good."""
+    led = arm == before and counts[arm] > 1  # nothing leads before the first broadcast
+    settle_bets(arm, reward, led, case.bets)
+    for i in range(len(active)):
+        case.leaving[i] = active[i] and counts[i] > 0
+    leader = best_of(case.leaving, counts, sums, rank)
+    for i in range(len(active)):
+        if case.leaving[i] and i != leader and (led or i == arm or i == before):
+            case.evidence[i], beaten = judge(i, threshold, counts, sums, case.bets)
+            active[i] = not beaten
+    return leader
+
+
 @compiled
 def open_arms(rule, counts, active, leader, case):
     """Write which arms are open into `case.opened`; return how many arms are active."""
@@ -133,9 +153,10 @@ def open_arms(rule, counts, active, leader, case):
             least = min(least, counts[arm])
     if n_active <= 1:
         return n_active
-    if rule.kind != GLR or counts[leader] == 0:
+    by_evidence = rule.kind in (GLR, BETTING)
+    if not by_evidence or counts[leader] == 0:
         for arm in range(len(active)):
-            within = rule.kind == GLR or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
+            within = by_evidence or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
             case.opened[arm] = active[arm] and within
         return n_active
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from partage.board import Board, Pull, Record
-from partage.checks import number_from
+from partage.checks import number_from, one_of
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.betting import evidence_of, revise_by_betting
 from partage.rules.exploring import explore_or_commit
 from partage.rules.rule import BuiltIn, Parameter
 from partage.tape import Draws
+
+EVIDENCE = ("likelihood", "betting")
 
 # A broadcast changes the record of one arm, so most of what the next one needs was just computed.
 _apart = lru_cache(maxsize=2**14)(apart)
@@ -36,18 +39,26 @@ def _checked_lead(lead: object) -> float:
     return number_from("The lead", lead, low=1)
 
 
+def _checked_evidence(evidence: object) -> str:
+    return one_of("The evidence", evidence, EVIDENCE)
+
+
 @dataclass(frozen=True)
 class BalancedGLR(BuiltIn):
-    """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
+    """Eliminate arms by evidence against the leader, and gather evidence on the others at the same pace.
 
     The leader is the broadcast arm with the highest mean. An arm is a contender unless the record separates its mean
-    from the leader's. The contenders are the active arms; an eliminated arm may become active again.
+    from the leader's. The contenders are the active arms. With evidence by likelihood an eliminated arm may become
+    active again; with evidence by betting it stays eliminated.
 
     Parameters
     ----------
     lead
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
+    evidence
+        `likelihood` compares Bernoulli likelihoods. `betting` bets on and against arms; it needs fewer broadcasts, and
+        far fewer where rewards vary less than those of 0 and 1.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -57,6 +68,7 @@ class BalancedGLR(BuiltIn):
     """
 
     lead: float = 3.0
+    evidence: str = "likelihood"
 
     name = "balanced-glr"
     summary = "Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended."
@@ -68,15 +80,26 @@ class BalancedGLR(BuiltIn):
             allowed="a finite number of at least 1",
             check=_checked_lead,
         ),
+        Parameter(
+            name="evidence",
+            default="likelihood",
+            summary="how arms are separated: by Bernoulli likelihoods, or by bets, which fit any rewards in [0, 1]",
+            allowed="likelihood or betting",
+            check=_checked_evidence,
+        ),
     )
     live = True
     kernel = "balanced_glr"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "evidence", _checked_evidence(self.evidence))
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
+        if self.evidence == "betting":
+            revise_by_betting(board, slack)
+            return
         leader = self._leader(board)
         if leader is None:
             return
@@ -108,9 +131,13 @@ class BalancedGLR(BuiltIn):
         if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
-        evidence = {
-            arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
-        }
+        if self.evidence == "betting":
+            bets = evidence_of(board)
+            evidence = {arm: bets[arm] for arm in others if counts[arm]}
+        else:
+            evidence = {
+                arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
+            }
         ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
@@ -130,6 +157,10 @@ class BalancedGLR(BuiltIn):
         return opened
 
     def _leader(self, board: Board) -> int | None:
-        """Return the broadcast arm with the highest mean; None before any broadcast."""
-        seen = [arm for arm in range(board.arms) if board.counts[arm]]
+        """Return the broadcast arm with the highest mean; None before any broadcast.
+
+        Under betting an arm stays eliminated even if its mean becomes the highest, through claims that were still open.
+        """
+        among = board.actives() if self.evidence == "betting" else range(board.arms)
+        seen = [arm for arm in among if board.counts[arm]]
         return board.best(seen) if seen else None
