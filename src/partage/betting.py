@@ -106,27 +106,44 @@ def log_wealth(
 
 
 @shared
-def is_beaten(
+def contest(
     threshold: float, q: float, count: int, against: Sequence[float], led: int, on: Sequence[float], own: Sequence[float]
-) -> bool:
-    """Whether the logarithm of the wealth is at least `threshold` for every q in [0, 1]; the search starts at `q`.
+) -> tuple[bool, float, float]:
+    """Return whether the logarithm of the wealth is at least `threshold` for every q in [0, 1].
 
-    Other parameters as in `largest_bet`. The logarithm is convex in q, so a tangent bounds it from below. The search
-    ends as soon as one value is below the threshold, or a tangent is above it wherever the minimum may be.
+    If it is not, also return some q at which it is below, and a bound below the threshold that it does not exceed
+    there. The search starts at the given `q`; other parameters as in `largest_bet`. The logarithm is convex in q, so a
+    tangent bounds it from below: the search ends as soon as one value is below the threshold, or a tangent is above it
+    wherever the minimum may be.
     """
+    largest = largest_bet(q, count, against, led, on, own)
+    if largest < threshold:  # so is their mean, which takes longer to compute
+        return False, q, largest
     low, high = 0.0, 1.0  # the minimum is between them
     for _ in range(_ROUNDS):
         value, slope, curve = log_wealth(q, count, against, led, on, own)
         if value < threshold:
-            return False
+            return False, q, value
         if slope > 0.0:
             high = q
         else:
             low = q
         reach = q - low if slope > 0.0 else high - q
         if value - abs(slope) * reach >= threshold:
-            return True
+            return True, q, value
         q = q - slope / curve if curve > 0.0 else low
         if not low < q < high:
             q = 0.5 * (low + high)
-    return False
+    return False, q, math.inf  # the minimum is at the threshold, up to rounding: not proven
+
+
+@shared
+def most_lost(reward: float, q: float) -> float:
+    """Return a bound on how much one reward of the arm raises the logarithm of the wealth at q."""
+    return max(0.0, lost(GRID - 1, reward) - lost(GRID - 1, q))
+
+
+@shared
+def most_won(reward: float, q: float) -> float:
+    """Return a bound on how much one reward of the leader raises the logarithm of the wealth at q."""
+    return max(0.0, won(GRID - 1, reward) - won(GRID - 1, q))

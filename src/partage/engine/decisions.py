@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
-from partage.engine.bets import Bets, judge, new_bets, settle_bets
+from partage.engine.bets import Bets, evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
 
 ETC, KL_ETC, GLR, BETTING = range(4)  # BETTING: Balanced-GLR with evidence by betting
@@ -136,9 +136,12 @@ def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, befor
         case.leaving[i] = active[i] and counts[i] > 0
     leader = best_of(case.leaving, counts, sums, rank)
     for i in range(len(active)):
-        if case.leaving[i] and i != leader and (led or i == arm or i == before):
-            case.evidence[i], beaten = judge(i, threshold, counts, sums, case.bets)
-            active[i] = not beaten
+        if not case.leaving[i] or i == leader:
+            continue
+        if led or i == arm or i == before:
+            active[i] = not is_beaten(i, threshold, counts, sums, case.bets)
+        if i == arm or arm == leader or leader != before:
+            case.evidence[i] = evidence_against(i, leader, counts, sums, case.bets)
     return leader
 
 

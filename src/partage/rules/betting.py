@@ -1,12 +1,14 @@
 """The bets of Balanced-GLR on the board: how its public state changes with each broadcast (docs/betting.md)."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from partage.betting import GRID, is_beaten, largest_bet, lost, pooled_mean, won
+from partage.betting import GRID, contest, largest_bet, lost, pooled_mean, won
 from partage.board import Board
 
 _NO_BETS = [0.0] * GRID
+_NOTHING = [0, 0.0, _NO_BETS]  # count, sum, row of bets
 
 
 def betting_threshold(horizon: int) -> float:
@@ -21,20 +23,17 @@ def first_state(arms: int) -> dict[str, Any]:
     """Return the state before the first broadcast.
 
     - `leader`: the leader; None before the first broadcast.
-    - `against`: for each arm, the row of bets against it; None if it was never broadcast.
-    - `on`, `count`, `sum`: the row of bets on the arm that led when the reward came, and the record of these rewards.
-    - `own`, `own_counts`, `own_sums`: the part of that from the time when the arm itself led; None if it never did.
-    - `evidence`: for each arm, the largest bet at the pooled mean of arm and leaders; at least 0.
+    - `against`, `on`: for each arm, the rows of bets against it and on it; None if it was never broadcast.
+    - `leaders`: count, sum and row of bets on the rewards of whichever arm led when the reward came.
+    - `led`: for each arm, the part of that in which it led itself; None if there is none.
+    - `evidence`: for each arm, the largest bet against it and on the leader, at the pooled mean of both; at least 0.
     """
     return {
         "leader": None,
         "against": [None] * arms,
-        "on": _NO_BETS,
-        "count": 0,
-        "sum": 0.0,
-        "own": [None] * arms,
-        "own_counts": [0] * arms,
-        "own_sums": [0.0] * arms,
+        "on": [None] * arms,
+        "leaders": _NOTHING,
+        "led": [None] * arms,
         "evidence": [0.0] * arms,
     }
 
@@ -45,45 +44,61 @@ def evidence_of(board: Board) -> list[float]:
 
 
 def revise_by_betting(board: Board, slack: float = 0.0) -> None:
-    """Settle the bets on the latest broadcast, and eliminate every arm that is then beaten.
+    """Settle the bets on the latest broadcast, and eliminate every arm that is then beaten, but never the leader.
 
-    The leader is never eliminated. Only arms whose wealth may have changed are looked at.
+    Only arms whose wealth or evidence may have changed are looked at.
     """
     arm, reward = board.record.latest, board.record.latest_reward
-    if arm is None or reward is None:  # a record that was not built by broadcasts
+    if arm is None or reward is None:  # the record was not built by broadcasts
         return
-    before = (board.state or {}).get("leader")
     state = board.state = _settled(board.state or first_state(board.arms), arm, reward)
-    leader = board.best(i for i in range(board.arms) if board.active[i] and board.counts[i])
+    seen = [i for i in board.actives() if board.counts[i]]
+    before, leader = state["leader"], board.best(seen)
     state["leader"] = leader
-    for i in range(board.arms):
-        changed = arm in (before, i) or i == before
-        if changed and i != leader and board.active[i] and board.counts[i]:
-            q, *bets = _bets(state, board, i)
-            evidence = largest_bet(q, *bets)
-            state["evidence"][i] = max(0.0, evidence)
-            # The wealth is at most the largest bet, which is faster to compute.
-            threshold = betting_threshold(board.horizon) + slack
-            board.active[i] = evidence < threshold or not is_beaten(threshold, q, *bets)
+    threshold = betting_threshold(board.horizon) + slack
+    for i in seen:
+        if i == leader:
+            continue
+        if arm in (i, before) or i == before:  # the wealth of a leader was not looked at
+            board.active[i] = not _is_beaten(board, i, threshold)
+        if arm in (i, leader) or leader != before:
+            state["evidence"][i] = _evidence(board, i, leader)
 
 
 def _settled(state: dict[str, Any], arm: int, reward: float) -> dict[str, Any]:
-    """Return the state with a reward added to the bets. Rows that change are new: views may hold the old ones."""
+    """Return the state with a reward added to the bets. Lists that change are copied: views may hold the old ones."""
+    losses, gains = ([bet(g, reward) for g in range(GRID)] for bet in (lost, won))
     state = {key: list(value) if isinstance(value, list) else value for key, value in state.items()}
-    state["against"][arm] = [row + lost(g, reward) for g, row in enumerate(state["against"][arm] or _NO_BETS)]
+    state["against"][arm] = _sums(state["against"][arm] or _NO_BETS, losses)
+    state["on"][arm] = _sums(state["on"][arm] or _NO_BETS, gains)
     if arm == state["leader"]:
-        gains = [won(g, reward) for g in range(GRID)]
-        state["on"] = [row + gain for row, gain in zip(state["on"], gains, strict=True)]
-        state["own"][arm] = [row + gain for row, gain in zip(state["own"][arm] or _NO_BETS, gains, strict=True)]
-        state["count"] += 1
-        state["sum"] += reward
-        state["own_counts"][arm] += 1
-        state["own_sums"][arm] += reward
+        one = [1, reward, gains]
+        state["leaders"] = _added(state["leaders"], one)
+        state["led"][arm] = _added(state["led"][arm] or _NOTHING, one)
     return state
 
 
-def _bets(state: dict[str, Any], board: Board, arm: int) -> tuple[Any, ...]:
-    """Return the arguments of `largest_bet` for an arm: the pooled mean, and its bets."""
-    count, led = board.counts[arm], state["count"] - state["own_counts"][arm]
-    q = pooled_mean(count, board.record.sums[arm], led, state["sum"] - state["own_sums"][arm])
-    return q, count, state["against"][arm], led, state["on"], state["own"][arm] or _NO_BETS
+def _added(record: Sequence[Any], one: Sequence[Any]) -> list[Any]:
+    return [record[0] + one[0], record[1] + one[1], _sums(record[2], one[2])]
+
+
+def _sums(row: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [a + b for a, b in zip(row, other, strict=True)]
+
+
+def _is_beaten(board: Board, arm: int, threshold: float) -> bool:
+    """Whether the wealth of betting against an arm, and on the leaders other than it, reaches the threshold."""
+    state, count, total = board.state, board.counts[arm], board.record.sums[arm]
+    leaders, own = state["leaders"], state["led"][arm] or _NOTHING
+    led = leaders[0] - own[0]
+    q = pooled_mean(count, total, led, leaders[1] - own[1])
+    beaten, _, _ = contest(threshold, q, count, state["against"][arm], led, leaders[2], own[2])
+    return beaten
+
+
+def _evidence(board: Board, arm: int, leader: int) -> float:
+    """Return the largest bet against an arm and on the leader's whole record, at their pooled mean; at least 0."""
+    state, counts, sums = board.state, board.counts, board.record.sums
+    q = pooled_mean(counts[arm], sums[arm], counts[leader], sums[leader])
+    bets = largest_bet(q, counts[arm], state["against"][arm], counts[leader], state["on"][leader], _NO_BETS)
+    return max(0.0, bets)
