@@ -85,7 +85,11 @@ def balances() -> st.SearchStrategy[float]:
 
 
 # Values to try of each parameter of a rule.
-PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
+PARAMETERS = {
+    "balance": balances(),
+    "lead": st.sampled_from([3.0, 1.0, 2.5]),
+    "evidence": st.sampled_from(["likelihood", "betting"]),
+}
 
 
 def rules() -> st.SearchStrategy[BuiltIn]:

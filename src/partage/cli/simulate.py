@@ -1,8 +1,9 @@
 """The command that simulates a game."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,8 +63,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's balance and settlement "
-            "still apply if they fit the rule.",
+            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's settlement and the "
+            "rule's parameters in it still apply if they fit the rule.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -73,6 +74,16 @@ def simulate(
             metavar="B",
             help=f"{parameter_help('balance')} Overrides the file's.",
             rich_help_panel=PLAY,
+        ),
+    ] = None,
+    lead: Annotated[
+        str | None,
+        typer.Option(metavar="L", help=f"{parameter_help('lead')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help=f"{parameter_help('evidence')} Overrides the file's.", rich_help_panel=PLAY
         ),
     ] = None,
     settlement: Annotated[
@@ -128,7 +139,8 @@ def simulate(
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
     played = _game(file, {name: value for name, value in described.items() if value is not None})
-    name, chosen, settled, taken = choose(file, played, rule, balance, settlement, fee)
+    parameters = {"balance": balance, "lead": lead, "evidence": evidence}
+    name, chosen, settled, taken = choose(file, played, rule, parameters, settlement, fee)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -181,24 +193,25 @@ def choose(
     file: Path | None,
     played: "GameFile",
     rule: str | None = None,
-    balance: str | None = None,
+    parameters: Mapping[str, str | None] = MappingProxyType({}),
     settlement: str | None = None,
     fee: str | None = None,
 ) -> tuple[str, Any, str, Any]:
-    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults."""
+    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults.
+
+    `parameters` are the rule's, by name, as they were typed; None if they were not.
+    """
     from partage.gamefile import at, number
     from partage.rules import make_rule
     from partage.settle import settlement_for
 
-    by_options = rule is not None or balance is not None
+    given = {key: number(text) for key, text in parameters.items() if text is not None}
+    by_options = rule is not None or bool(given)
     with nullcontext() if by_options or file is None else at(str(file)):
         name = rule or played.rule or DEFAULT_RULE
-        if balance is not None:
-            chosen = make_rule(name, balance=number(balance))
-        elif rule is None or name in taking("balance"):
-            chosen = make_rule(name, balance=played.balance)
-        else:
-            chosen = make_rule(name)
+        # If the options chose the rule, those of the file's parameters apply that it takes.
+        kept = {key: value for key, value in played.parameters.items() if rule is None or name in taking(key)}
+        chosen = make_rule(name, **{**kept, **given})
         taken: Any = (played.fee or 0) if fee is None else number(fee)
         if settlement is not None:
             settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken

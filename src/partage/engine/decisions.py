@@ -27,7 +27,7 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open; bets."""
+    """What is stored of each arm besides its record: evidence, loss of the mixture, whether it leaves or is open, bets."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
@@ -140,7 +140,7 @@ def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, befor
             continue
         if led or i == arm or i == before:
             active[i] = not is_beaten(i, threshold, counts, sums, case.bets)
-        if i == arm or arm == leader or leader != before:
+        if active[i] and (i == arm or arm == leader or leader != before):
             case.evidence[i] = evidence_against(i, leader, counts, sums, case.bets)
     return leader
 

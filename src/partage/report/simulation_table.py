@@ -1,7 +1,8 @@
 """The figures of merit of a simulation in a terminal."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rich import box
@@ -40,15 +41,19 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     console.print(table)
 
 
-def described(rule: str, balance: float | str | None) -> str:
-    """Return a rule's name, with its balance if it has one.
+def described(rule: str, balance: float | str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return a rule's name, with its balance if it has one, and with these other parameters.
 
     Examples
     --------
     >>> described("balanced-etc", 2.0), described("two-ucb", None)
     ('balanced-etc with balance 2', 'two-ucb')
+    >>> described("balanced-glr", None, {"lead": 2.0, "evidence": "betting"})
+    'balanced-glr with lead 2, evidence betting'
     """
-    return rule if balance is None else f"{rule} with balance {_plain(balance)}"
+    stated = {} if balance is None else {"balance": balance}
+    words = ", ".join(f"{name} {_plain(value)}" for name, value in {**stated, **parameters}.items())
+    return f"{rule} with {words}" if words else rule
 
 
 def _new_table(first: str, *numbers: str) -> Table:
@@ -61,7 +66,7 @@ def _new_table(first: str, *numbers: str) -> Table:
 
 def _title(figures: dict[str, Any]) -> str:
     agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
-    rule = described(figures["rule"], figures["balance"])
+    rule = described(figures["rule"], figures["balance"], figures.get("parameters", {}))
     return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
 
 

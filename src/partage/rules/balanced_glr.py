@@ -57,8 +57,8 @@ class BalancedGLR(BuiltIn):
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
     evidence
-        `likelihood` compares Bernoulli likelihoods. `betting` bets on and against arms; it needs fewer broadcasts, and
-        far fewer where rewards vary less than those of 0 and 1.
+        How arms are separated. `likelihood` compares Bernoulli likelihoods; `betting` bets on and against arms. Betting
+        needs fewer broadcasts, and far fewer where rewards vary less than those of 0 and 1.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -159,7 +159,7 @@ class BalancedGLR(BuiltIn):
     def _leader(self, board: Board) -> int | None:
         """Return the broadcast arm with the highest mean; None before any broadcast.
 
-        Under betting an arm stays eliminated even if its mean becomes the highest, through claims that were still open.
+        Betting eliminates for good, even if reports of open claims then make the arm's mean the highest.
         """
         among = board.actives() if self.evidence == "betting" else range(board.arms)
         seen = [arm for arm in among if board.counts[arm]]
