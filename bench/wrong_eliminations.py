@@ -97,9 +97,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rule", choices=["balanced-glr", "kl-etc"], default="balanced-glr")
+    parser.add_argument("--evidence", choices=["likelihood", "betting"], default="likelihood", help="of balanced-glr")
     parser.add_argument("--scale", type=float, default=1.0, help="times the runs")
     asked = parser.parse_args()
-    rule = BalancedGLR() if asked.rule == "balanced-glr" else KLETC()
+    rule = BalancedGLR(evidence=asked.evidence) if asked.rule == "balanced-glr" else KLETC()
     tasks = [(name, horizon, agents) for name in GAMES for horizon in HORIZONS for agents in (1, 3)]
 
     def measure(task):
@@ -112,7 +113,9 @@ def main():
     with ThreadPoolExecutor(2) as pool:
         measured = dict(zip(tasks, pool.map(measure, tasks)))
 
-    table = Table(title=f"{asked.rule}: runs in which the best arm was ever eliminated, in % (99 % interval)")
+    table = Table(
+        title=f"{asked.rule} ({asked.evidence}): runs in which the best arm was ever eliminated, in % (99 % interval)"
+    )
     for column in ("arms", "agents", *(f"T = {horizon}" for horizon in HORIZONS)):
         table.add_column(column, justify="left" if column == "arms" else "right")
     table.add_row("allowed: 1/T", "", *(f"{100 / horizon:.3g}" for horizon in HORIZONS), end_section=True)

@@ -1,13 +1,13 @@
 """Evidence by betting: what rewards in [0, 1] say against "this arm is best", whatever their distribution.
 
-A gambler bets that an arm's mean is below q and that the leader's is above q. With a stake of beta, a reward X of the arm
-multiplies its money by (1 - beta (X - 1/2)) / (1 - beta (q - 1/2)), and a reward of the leader by
+A gambler bets that an arm's mean is below q and that the leader's is above q. With a stake of beta, a reward X of the
+arm multiplies its money by (1 - beta (X - 1/2)) / (1 - beta (q - 1/2)), and a reward of the leader by
 (1 + beta (X - 1/2)) / (1 + beta (q - 1/2)). If the arm's mean is at least q and the leader's at most q, no bet is
-favourable. The best stake depends on means and variances, so the gambler divides its money among many. The evidence is
-its wealth for the q that makes it smallest (docs/betting.md has the argument).
+favourable. The best stake depends on means and variances, so the gambler divides its money among many. The evidence
+is its wealth for the q that makes it smallest (docs/betting.md has the argument).
 
-A row of bets is the sum, over some rewards, of log(1 - beta (X - 1/2)) or of log(1 + beta (X - 1/2)), for each beta in
-`STAKES`. These functions are shared: plain Python and kernels compute the same bits (see `partage.compiled`).
+A row of bets is the sum, over some rewards, of log(1 - beta (X - 1/2)) or of log(1 + beta (X - 1/2)), for each beta
+in `STAKES`. These functions are shared: plain Python and kernels compute the same bits (see `partage.compiled`).
 """
 
 import math
@@ -118,8 +118,8 @@ def contest(
     """Return whether the logarithm of the wealth is at least `threshold` for every q in [0, 1].
 
     If it is not, also return some q at which it is below, and a bound on it there that is below, too. The search
-    starts at the given `q`; other parameters as in `largest_bet`. The logarithm is convex in q, so a tangent bounds it
-    from below. The search ends as soon as one value is below the threshold, or a tangent is above it wherever the
+    starts at the given `q`; other parameters as in `largest_bet`. The logarithm is convex in q, so a tangent bounds
+    it from below. The search ends as soon as one value is below the threshold, or a tangent is above it wherever the
     minimum may be.
     """
     largest = largest_bet(q, count, against, led, on, own)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import INTERRUPTIBLE, without_compiling
 from tests.support.patience import PATIENCE
+from typer.main import get_command
 
 import partage
 from partage.cli import app
 from partage.cli.terminal import COMPILING
+from partage.rules import parameters
 
 METRICS = [
     "overall_regret",
@@ -195,6 +197,22 @@ def test_flags_come_before_the_file(figures, file):
     assert (found["rule"], found["balance"], found["settlement"]) == ("full-sharing", 3.0, "none")
     found = figures(str(file), "--runs=2", "--rule=balanced-etc", "--balance=2", "--settlement=paper")
     assert (found["rule"], found["balance"], found["settlement"]) == ("balanced-etc", 2.0, "paper")
+
+
+def test_every_parameter_of_a_rule_is_an_option(figures, file):
+    flags = get_command(app).commands["simulate"].params
+    assert set(parameters()) <= {flag.name for flag in flags}
+    betting = partage.BalancedGLR(lead=4, evidence="betting")
+    game = partage.read_game(file).game
+    expected = partage.play(game, betting, runs=3).as_dict()
+    expected.pop("seconds")
+    assert expected["parameters"] == {"lead": 4.0, "evidence": "betting"}
+    by_flags = ["--rule=balanced-glr", "--lead=4", "--evidence=betting", "--runs=3"]
+    assert figures(str(file), *by_flags) == expected
+    file.write_text('rule = "balanced-glr"\nlead = 4\nevidence = "betting"\n' + FILE)
+    assert figures(str(file), "--runs=3") == expected
+    assert "parameters" not in figures(str(file), "--runs=3", "--lead=3", "--evidence=likelihood")
+    assert "parameters" not in figures(str(file), "--runs=3", "--rule=kl-etc")  # which takes neither
 
 
 def test_the_files_balance_and_settlement_hold_where_the_flags_rule_has_them(figures, file):

@@ -27,7 +27,7 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is stored of each arm besides its record: evidence, loss of the mixture, whether it leaves or is open, bets."""
+    """What is stored of each arm besides its record: evidence, mixture loss, whether it leaves or is open, bets."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]

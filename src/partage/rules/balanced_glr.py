@@ -57,7 +57,7 @@ class BalancedGLR(BuiltIn):
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
     evidence
-        How arms are separated. `likelihood` compares Bernoulli likelihoods; `betting` bets on and against arms. Betting
+        How arms are separated. `likelihood` compares Bernoulli likelihoods; `betting` bets on and against arms. It
         needs fewer broadcasts, and far fewer where rewards vary less than those of 0 and 1.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
