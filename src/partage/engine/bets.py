@@ -1,58 +1,48 @@
-"""The bets of Balanced-GLR on arrays: the same steps as `partage.rules.betting`, without those that cannot matter."""
+"""The bets of Balanced-GLR on an array: the same steps as `partage.rules.betting`, without those that cannot matter.
 
-from typing import NamedTuple
+The array has one row per arm, and a last one for all leaders together. Its columns are those of the rule's public state
+(`partage.rules.betting.first_state`): the bets against the arm and on it, those on leaders from the time when it led, and
+their count and sum. Two more columns hold a bound on the logarithm of the wealth, and the q at which it holds. It is a
+single array because every further one would slow down all calls, also those of other rules.
+"""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partage.betting import GRID, contest, largest_bet, lost, most_lost, most_won, pooled_mean, won
 from partage.compiled import inner
 
+_AGAINST, _ON, _LED = 0, GRID, 2 * GRID
+_COUNT, _SUM, _BOUND, _BOUND_AT, _COLUMNS = range(3 * GRID, 3 * GRID + 5)
 _MARGIN = 1e-6  # far above what rounding adds to a bound
-
-
-class Bets(NamedTuple):
-    """The rule's public state (`partage.rules.betting.first_state`) and, for each arm, a bound on the wealth.
-
-    The last row of `led`, `led_counts` and `led_sums` is that of all leaders together; the last row of `on` is empty.
-    At `bound_at` the logarithm of the wealth is at most `bound`.
-    """
-
-    against: NDArray[np.float64]
-    on: NDArray[np.float64]
-    led: NDArray[np.float64]
-    led_counts: NDArray[np.int64]
-    led_sums: NDArray[np.float64]
-    bound: NDArray[np.float64]
-    bound_at: NDArray[np.float64]
 
 
 @inner
 def new_bets(arms):
-    """Make room for all arms."""
-    rows = np.zeros((arms + 1, GRID)), np.zeros((arms + 1, GRID)), np.zeros((arms + 1, GRID))
-    return Bets(*rows, np.zeros(arms + 1, np.int64), np.zeros(arms + 1), np.zeros(arms), np.full(arms, 0.5))
+    """Make room for all arms. Without bets the wealth is 1 for every q."""
+    bets = np.zeros((arms + 1, _COLUMNS))
+    bets[:, _BOUND_AT] = 0.5
+    return bets
 
 
 @inner
 def settle_bets(arm, reward, led, bets):
     """Add a reward of `arm` to the bets; `led` says whether it came from the leader."""
-    every = len(bets.bound)
+    every = len(bets) - 1
     for g in range(GRID):
         gain = won(g, reward)
-        bets.against[arm, g] += lost(g, reward)
-        bets.on[arm, g] += gain
+        bets[arm, _AGAINST + g] += lost(g, reward)
+        bets[arm, _ON + g] += gain
         if led:
-            bets.led[every, g] += gain
-            bets.led[arm, g] += gain
+            bets[arm, _LED + g] += gain
+            bets[every, _LED + g] += gain
+    bets[arm, _BOUND] += most_lost(reward, bets[arm, _BOUND_AT])
     if led:
         for row in (every, arm):
-            bets.led_counts[row] += 1
-            bets.led_sums[row] += reward
+            bets[row, _COUNT] += 1.0
+            bets[row, _SUM] += reward
         for i in range(every):
             if i != arm:
-                bets.bound[i] += most_won(reward, bets.bound_at[i])
-    bets.bound[arm] += most_lost(reward, bets.bound_at[arm])
+                bets[i, _BOUND] += most_won(reward, bets[i, _BOUND_AT])
 
 
 @inner
@@ -62,13 +52,13 @@ def is_beaten(arm, threshold, counts, sums, bets):
     One q at which the wealth is below it is enough to say no. So the last such q serves until the bound on the wealth
     there reaches the threshold, and most broadcasts need no more than that.
     """
-    if bets.bound[arm] < threshold - _MARGIN:
+    if bets[arm, _BOUND] < threshold - _MARGIN:
         return False
-    every = len(bets.bound)
-    count, led = counts[arm], bets.led_counts[every] - bets.led_counts[arm]
-    q = pooled_mean(count, sums[arm], led, bets.led_sums[every] - bets.led_sums[arm])
-    beaten, bets.bound_at[arm], bets.bound[arm] = contest(
-        threshold, q, count, bets.against[arm], led, bets.led[every], bets.led[arm]
+    row, every = bets[arm], bets[len(bets) - 1]
+    count, led = counts[arm], every[_COUNT] - row[_COUNT]
+    q = pooled_mean(count, sums[arm], led, every[_SUM] - row[_SUM])
+    beaten, row[_BOUND_AT], row[_BOUND] = contest(
+        threshold, q, count, row[_AGAINST : _AGAINST + GRID], led, every[_LED : _LED + GRID], row[_LED : _LED + GRID]
     )
     return beaten
 
@@ -77,5 +67,6 @@ def is_beaten(arm, threshold, counts, sums, bets):
 def evidence_against(arm, leader, counts, sums, bets):
     """Return the largest bet against an arm and on the leader's whole record, at their pooled mean; at least 0."""
     q = pooled_mean(counts[arm], sums[arm], counts[leader], sums[leader])
-    largest = largest_bet(q, counts[arm], bets.against[arm], counts[leader], bets.on[leader], bets.on[-1])
-    return max(0.0, largest)
+    against, on = bets[arm, _AGAINST : _AGAINST + GRID], bets[leader, _ON : _ON + GRID]
+    none = bets[len(bets) - 1, _ON : _ON + GRID]
+    return max(0.0, largest_bet(q, counts[arm], against, counts[leader], on, none))

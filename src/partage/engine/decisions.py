@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
-from partage.engine.bets import Bets, evidence_against, is_beaten, new_bets, settle_bets
+from partage.engine.bets import evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
 
 ETC, KL_ETC, GLR, BETTING = range(4)  # BETTING: Balanced-GLR with evidence by betting
@@ -33,7 +33,7 @@ class Case(NamedTuple):
     loss: NDArray[np.float64]
     leaving: NDArray[np.bool_]
     opened: NDArray[np.bool_]
-    bets: Bets
+    bets: NDArray[np.float64]
 
 
 @compiled
