@@ -1,9 +1,9 @@
 """The bets of Balanced-GLR on an array: the same steps as `partage.rules.betting`, without those that cannot matter.
 
-The array has one row per arm, and a last one for all leaders together. Its columns are those of the rule's public state
-(`partage.rules.betting.first_state`): the bets against the arm and on it, those on leaders from the time when it led, and
-their count and sum. Two more columns hold a bound on the logarithm of the wealth, and the q at which it holds. It is a
-single array because every further one would slow down all calls, also those of other rules.
+The array has one row per arm, and a last one for all leaders together. Its columns are the rule's public state
+(`partage.rules.betting.first_state`): the bets against the arm and on it, and the bets on leaders from the time when
+it led, with their count and sum. Two more columns hold a bound on the logarithm of the wealth, and the q at which it
+holds. It is a single array because every further one would slow down all calls, also those of other rules.
 """
 
 import numpy as np
