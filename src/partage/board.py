@@ -16,11 +16,12 @@ class Pull(NamedTuple):
 
 @dataclass
 class Record:
-    """How often each arm was seen, the sum of its rewards, and which arm `add` saw last."""
+    """How often each arm was seen, the sum of its rewards, and which arm and reward `add` saw last."""
 
     counts: list[int]
     sums: list[float]
     latest: int | None = field(default=None, compare=False)
+    latest_reward: float | None = field(default=None, compare=False)
 
     @classmethod
     def empty(cls, arms: int) -> "Record":
@@ -31,11 +32,11 @@ class Record:
         """Record one reward of an arm."""
         self.counts[arm] += 1
         self.sums[arm] += reward
-        self.latest = arm
+        self.latest, self.latest_reward = arm, reward
 
     def copy(self) -> "Record":
         """Return an independent copy of this record."""
-        return Record(list(self.counts), list(self.sums), self.latest)
+        return Record(list(self.counts), list(self.sums), self.latest, self.latest_reward)
 
 
 def radius(horizon: int, count: float) -> float:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import INTERRUPTIBLE, without_compiling
 from tests.support.patience import PATIENCE
+from typer.main import get_command
 
 import partage
 from partage.cli import app
 from partage.cli.terminal import COMPILING
+from partage.rules import parameters
 
 METRICS = [
     "overall_regret",
@@ -171,10 +173,11 @@ def test_what_agents_see(rule, sees, figures, run, file):
     expected = partage.play(game, partage.rules.make_rule(rule, sees=sees), runs=4).as_dict()
     expected.pop("seconds")
     assert found == expected
-    assert (found["rule"], found["sees"]) == (rule, sees)
+    assert found["rule"] == rule
+    assert found.get("parameters", {}) == ({} if sees == "own" else {"sees": sees})
     file.write_text(f'rule = "{rule}"\nsees = "{sees}"\n' + FILE)
     assert figures(str(file), "--runs=4") == found
-    title = rule if sees == "own" else f"{rule} that sees {sees}"
+    title = rule if sees == "own" else f"{rule} with sees {sees}"
     assert run(str(file), "--runs=1").startswith(f"{title}: 6 agents")
 
 
@@ -212,6 +215,22 @@ def test_flags_come_before_the_file(figures, file):
     assert (found["rule"], found["balance"], found["settlement"]) == ("balanced-etc", 2.0, "paper")
 
 
+def test_every_parameter_of_a_rule_is_an_option(figures, file):
+    flags = get_command(app).commands["simulate"].params
+    assert set(parameters()) <= {flag.name for flag in flags}
+    betting = partage.BalancedGLR(lead=4, evidence="betting")
+    game = partage.read_game(file).game
+    expected = partage.play(game, betting, runs=3).as_dict()
+    expected.pop("seconds")
+    assert expected["parameters"] == {"lead": 4.0, "evidence": "betting"}
+    by_flags = ["--rule=balanced-glr", "--lead=4", "--evidence=betting", "--runs=3"]
+    assert figures(str(file), *by_flags) == expected
+    file.write_text('rule = "balanced-glr"\nlead = 4\nevidence = "betting"\n' + FILE)
+    assert figures(str(file), "--runs=3") == expected
+    assert "parameters" not in figures(str(file), "--runs=3", "--lead=3", "--evidence=likelihood")
+    assert "parameters" not in figures(str(file), "--runs=3", "--rule=kl-etc")  # which takes neither
+
+
 def test_the_files_balance_and_settlement_hold_where_the_flags_rule_has_them(figures, file):
     file.write_text('balance = 3\nsettlement = "paper"\n' + FILE)
     found = figures(str(file), "--runs=2", "--rule=full-sharing")
@@ -222,9 +241,9 @@ def test_the_files_balance_and_settlement_hold_where_the_flags_rule_has_them(fig
 
 def test_what_agents_see_by_flags_and_file(figures, file):
     file.write_text('rule = "imed"\nsees = "both"\n' + FILE)
-    assert figures(str(file), "--runs=2", "--rule=kl-ucb")["sees"] == "both"
-    assert figures(str(file), "--runs=2", "--sees=shared")["sees"] == "shared"
-    assert "sees" not in figures(str(file), "--runs=2", "--rule=two-ucb")
+    assert figures(str(file), "--runs=2", "--rule=kl-ucb")["parameters"] == {"sees": "both"}
+    assert figures(str(file), "--runs=2", "--sees=shared")["parameters"] == {"sees": "shared"}
+    assert "parameters" not in figures(str(file), "--runs=2", "--rule=two-ucb")
 
 
 # --- for people -----------------------------------------------------------------------------------------------

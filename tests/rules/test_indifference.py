@@ -23,7 +23,10 @@ def test_it_weighs_what_is_left_to_win_against_what_finding_out_costs(
     assume(evidence < needed)
     stops = is_indifferent(evidence, needed, count, mean, leads, leader, left)
     radius = math.sqrt(needed * (1 / count + 1 / leads) / 2)
-    wins, price = (radius - (leader - mean)) * left, count * (needed / max(1, evidence) - 1) * (radius + leader - mean)
+    wins, price = (
+        (radius - (leader - mean)) * left,
+        count * (needed / max(1, evidence) - 1) * (radius + leader - mean),
+    )
     assume(not math.isclose(wins, price, rel_tol=1e-6))
     assert stops == (wins < price)
 

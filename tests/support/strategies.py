@@ -89,6 +89,9 @@ PARAMETERS = {
     "balance": balances(),
     "lead": st.sampled_from([3.0, 1.0, 2.5]),
     "sees": st.sampled_from(["own", "shared", "both"]),
+    "evidence": st.sampled_from(["likelihood", "betting"]),
+    "indifference": st.booleans(),
+    "own": st.sampled_from([0, 0, 3]),
 }
 
 

@@ -36,6 +36,7 @@ def audit(
     from partage.gamefile import number, read_game
     from partage.report.audit_table import show
     from partage.report.simulation_table import described
+    from partage.rules.rule import changed_parameters
     from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
 
@@ -53,8 +54,8 @@ def audit(
             name, rule, *_ = choose(file, played)
             wanted = usual_runs(played.game) if wanted is None else wanted
             rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
-            shown = described(name, getattr(rule, "balance", None), getattr(rule, "sees", None))
-            about = f"{shown}, sharing {played.sharing}"
+            played_by = described(name, getattr(rule, "balance", None), changed_parameters(rule))
+            about = f"{played_by}, sharing {played.sharing}"
             sections = [Section(str(file), f"{about}: {describe(played.game)}", int(wanted), rows)]
     if json:
         typer.echo(as_json(as_dict(sections, int(from_seed), time.perf_counter() - started)))

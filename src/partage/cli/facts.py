@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from partage.rules import RULES
+from partage.rules import RULES, parameters
 
 
 def names(options: Iterable[str], default: str) -> str:
@@ -31,12 +31,23 @@ def taking(parameter: str, rules: Mapping[str, Any] = RULES) -> list[str]:
 
 def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
     """Return what a parameter of rules does, what is allowed, and which of these rules take it."""
-    found = next(one for rule in rules.values() for one in rule.parameters if one.name == parameter)
+    found = parameters(rules)[parameter]
     *first, last = taking(parameter, rules)
     takers = f"{', '.join(first)} and {last}" if first else last
     summary = found.summary[:1].upper() + found.summary[1:]
-    default = found.default if isinstance(found.default, str) else f"{found.default:g}"
-    return f"{summary}: {found.allowed} (default {default}). Only for {takers}."
+    return f"{summary}: {found.allowed} (default {_defaults(parameter, rules)}). Only for {takers}."
+
+
+def _defaults(parameter: str, rules: Mapping[str, Any]) -> str:
+    """Return the default of a parameter, or that of each rule if they differ."""
+    found: dict[str, list[str]] = {}
+    for name in taking(parameter, rules):
+        default = next(one.default for one in rules[name].parameters if one.name == parameter)
+        text = str(default).lower() if isinstance(default, (bool, str)) else f"{default:g}"
+        found.setdefault(text, []).append(name)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{text} for {' and '.join(names)}" for text, names in found.items())
 
 
 def with_rules(command: Callable[..., None], rules: Mapping[str, Any]) -> str:

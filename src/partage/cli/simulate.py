@@ -1,8 +1,9 @@
 """The command that simulates a game."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,8 +63,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's balance, sees and "
-            "settlement still apply if they fit the rule.",
+            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's settlement and the "
+            "rule's parameters in it still apply if they fit the rule.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -75,12 +76,34 @@ def simulate(
             rich_help_panel=PLAY,
         ),
     ] = None,
+    lead: Annotated[
+        str | None,
+        typer.Option(metavar="L", help=f"{parameter_help('lead')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(metavar="N", help=f"{parameter_help('own')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    indifference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="true|false",
+            help=f"{parameter_help('indifference')} Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
     sees: Annotated[
         str | None,
         typer.Option(
             metavar="own|shared|both",
             help=f"{parameter_help('sees')} Overrides the file's.",
             rich_help_panel=PLAY,
+        ),
+    ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help=f"{parameter_help('evidence')} Overrides the file's.", rich_help_panel=PLAY
         ),
     ] = None,
     settlement: Annotated[
@@ -136,7 +159,15 @@ def simulate(
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
     played = _game(file, {name: value for name, value in described.items() if value is not None})
-    name, chosen, settled, taken = choose(file, played, rule, balance, settlement, fee, sees)
+    parameters = {
+        "balance": balance,
+        "lead": lead,
+        "own": own,
+        "indifference": indifference,
+        "sees": sees,
+        "evidence": evidence,
+    }
+    name, chosen, settled, taken = choose(file, played, rule, parameters, settlement, fee)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -189,24 +220,26 @@ def choose(
     file: Path | None,
     played: "GameFile",
     rule: str | None = None,
-    balance: str | None = None,
+    parameters: Mapping[str, str | None] = MappingProxyType({}),
     settlement: str | None = None,
     fee: str | None = None,
     sees: str | None = None,
 ) -> tuple[str, Any, str, Any]:
-    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults."""
+    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults.
+
+    `parameters` are the rule's, by name, as they were typed; None if they were not.
+    """
     from partage.gamefile import at, number
     from partage.rules import make_rule
     from partage.settle import settlement_for
 
-    given = {"balance": None if balance is None else number(balance), "sees": sees}
-    by_options = rule is not None or any(value is not None for value in given.values())
+    given = {key: number(text) for key, text in parameters.items() if text is not None}
+    by_options = rule is not None or bool(given)
     with nullcontext() if by_options or file is None else at(str(file)):
         name = rule or played.rule or DEFAULT_RULE
-        for parameter, value in given.items():
-            if value is None and (rule is None or name in taking(parameter)):
-                given[parameter] = getattr(played, parameter)
-        chosen = make_rule(name, **given)
+        # If the options chose the rule, those of the file's parameters apply that it takes.
+        kept = {key: value for key, value in played.parameters.items() if rule is None or name in taking(key)}
+        chosen = make_rule(name, **{**kept, **given})
         taken: Any = (played.fee or 0) if fee is None else number(fee)
         if settlement is not None:
             settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from partage.engine import broadcast_by_broadcast
-from partage.engine.decisions import GLR, RuleTable
+from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
+from partage.rules.betting import betting_threshold
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
@@ -22,5 +23,8 @@ def play(run: "Run", rule: "BalancedGLR") -> None:
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
     """Lay out the rule for kernels."""
     all_pulls = table.agents * table.horizon if rule.indifference else 0
+    if rule.evidence == "betting":
+        threshold = betting_threshold(table.horizon)
+        return RuleTable(BETTING, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
     threshold = elimination_threshold(table.arms, table.horizon)
     return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls)

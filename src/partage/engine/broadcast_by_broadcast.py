@@ -41,7 +41,7 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
     end = agents * game.horizon
     rank = ranks(tie_order)
     word, group_of = np.zeros(arms, np.uint64), np.full(arms, _NONE)
-    case = new_case(arms)
+    case = new_case(rule, arms)
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
     current, commit, opened = commits.current, outcome.commit, case.opened
@@ -63,10 +63,11 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
         place, now = np.int64(places[sharer]), pull + 1
         explore[entries[sharer]] += 1
         explored_at(place, np.int64(1), current, commit)
-        sums[arm] += next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
+        reward = next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
+        sums[arm] += reward
         counts[arm] += 1
         before = leader
-        leader = revise(rule, game.two_log, arm, counts, sums, active, public, rank, leader, case)
+        leader = revise(rule, game.two_log, arm, reward, counts, sums, active, public, rank, leader, case)
         note_eliminations(pull // agents + 1, order[place], public, active, eliminated_step, eliminated_agent)
         if leader != before:
             change_leader(leader, now, agents, commits, outcome)

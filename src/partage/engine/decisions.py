@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.betting import LOG_MIXED
 from partage.compiled import compiled, inlined, inner
+from partage.engine.bets import evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
 from partage.rules.indifference import is_indifferent
 from partage.rules.shared_imed import worth_knowing
 
-ETC, KL_ETC, GLR, IMED = range(4)
+ETC, KL_ETC, GLR, BETTING, IMED = range(5)  # BETTING: Balanced-GLR with evidence by betting
 
 
 class RuleTable(NamedTuple):
@@ -42,18 +44,20 @@ class RuleTable(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open."""
+    """What is stored of each arm besides its record: evidence, mixture loss, whether it leaves or is open, bets."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
     leaving: NDArray[np.bool_]
     opened: NDArray[np.bool_]
+    bets: NDArray[np.float64]
 
 
 @compiled
-def new_case(arms):
+def new_case(rule, arms):
     """Make room for all arms."""
-    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+    bets = new_bets(arms if rule.kind == BETTING else 0)
+    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_), bets)
 
 
 @inner
@@ -72,8 +76,10 @@ def best_of(arms_in, counts, sums, rank):
 
 
 @compiled
-def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
-    """Revise the active arms after a broadcast of `arm`; return the leader."""
+def revise(rule, two_log, arm, reward, counts, sums, active, public, rank, leader, case):
+    """Revise the active arms after a broadcast of `arm` with this reward; return the leader."""
+    if rule.kind == BETTING:
+        return _revise_by_betting(rule.threshold, arm, reward, counts, sums, active, rank, leader, case)
     if rule.kind == GLR or rule.kind == IMED:
         return _revise_glr(rule.threshold, arm, counts, sums, active, public, rank, leader, case)
     if rule.kind == KL_ETC:
@@ -138,6 +144,24 @@ def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case
     return leader
 
 
+@inner
+def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, before, case):
+    """Revise by Balanced-GLR with evidence by betting: eliminate every arm that is beaten, for good."""
+    led = arm == before and counts[arm] > 1  # nothing leads before the first broadcast
+    settle_bets(arm, reward, led, case.bets)
+    for i in range(len(active)):
+        case.leaving[i] = active[i] and counts[i] > 0
+    leader = best_of(case.leaving, counts, sums, rank)
+    for i in range(len(active)):
+        if not case.leaving[i] or i == leader:
+            continue
+        if led or i == arm or i == before:
+            active[i] = not is_beaten(i, threshold, counts, sums, case.bets)
+        if active[i] and (i == arm or arm == leader or leader != before):
+            case.evidence[i] = evidence_against(i, leader, counts, sums, case.bets)
+    return leader
+
+
 @compiled
 def open_arms(rule, clock, counts, sums, active, leader, case):
     """Write which arms are open into `case.opened`; return how many arms are active."""
@@ -149,7 +173,7 @@ def open_arms(rule, clock, counts, sums, active, leader, case):
             least = min(least, counts[arm])
     if n_active <= 1:
         return n_active
-    by_evidence = rule.kind == GLR or rule.kind == IMED
+    by_evidence = rule.kind in (GLR, BETTING, IMED)
     if not by_evidence or counts[leader] == 0:
         for arm in range(len(active)):
             within = by_evidence or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
@@ -202,7 +226,7 @@ def _stops(rule, clock, arm, counts, sums, active, leader, case):
     """Whether a contender is no longer worth exploring."""
     if arm == leader or not active[arm] or counts[arm] == 0:
         return False
-    needed = rule.threshold + case.loss[arm] + case.loss[leader]
+    needed = rule.threshold + (LOG_MIXED if rule.kind == BETTING else case.loss[arm] + case.loss[leader])
     mean, best = sums[arm] / counts[arm], sums[leader] / counts[leader]
     left = max(0, rule.all_pulls - clock)
     return is_indifferent(case.evidence[arm], needed, counts[arm], mean, counts[leader], best, left)

@@ -57,7 +57,7 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
     best, highest = np.empty(agents, np.int64), np.empty(agents)
     for agent in range(agents):
         best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
-    case = new_case(arms)
+    case = new_case(rule, arms)
     leader = best_of(active, counts, sums, rank)
     clock, tick = np.int64(0), np.int64(0)
     n_active = open_arms(rule, clock, counts, sums, active, leader, case)
@@ -78,9 +78,10 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
                         entry, arm = e, i
             if entry >= 0:
                 outcome.explore[entry] += 1
-                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                told = reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                sums[arm] += told
                 counts[arm] += 1
-                leader = revise(rule, two_log, arm, counts, sums, active, game.public, rank, leader, case)
+                leader = revise(rule, two_log, arm, told, counts, sums, active, game.public, rank, leader, case)
                 n_active = open_arms(rule, clock, counts, sums, active, leader, case)
                 note_eliminations(
                     step + 1, agent, game.public, active, outcome.eliminated_step, outcome.eliminated_agent

@@ -43,7 +43,7 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
     rank = ranks(tie_order)
     own_counts, own_sums = np.zeros((agents, arms), np.int64), np.zeros((agents, arms))
     choice, settled_at = np.zeros(agents, np.int64), np.full(agents, np.int64(-1))
-    case = new_case(arms)
+    case = new_case(rule, arms)
     leader = best_of(active, counts, sums, rank)
     now, end = np.int64(0), agents * game.horizon
     clock, tick = np.int64(0), np.int64(0)
@@ -75,9 +75,10 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
                     entry, arm = e, i
         if entry >= 0:
             outcome.explore[entry] += 1
-            sums[arm] += reward(k0, k1, table, arm, counts[arm], TAPE)
+            told = reward(k0, k1, table, arm, counts[arm], TAPE)
+            sums[arm] += told
             counts[arm] += 1
-            leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
+            leader = revise(rule, game.two_log, arm, told, counts, sums, active, game.public, rank, leader, case)
             several = open_arms(rule, clock, counts, sums, active, leader, case) > 1
             any_open = several and case.opened.any()
             version, unsettled = version + 1, agents

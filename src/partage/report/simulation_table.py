@@ -1,15 +1,14 @@
 """The figures of merit of a simulation in a terminal."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from partage.rules.seeing import with_sees
 
 
 def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> None:
@@ -42,16 +41,19 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     console.print(table)
 
 
-def described(rule: str, balance: float | str | None, sees: str | None = None) -> str:
-    """Return a rule's name, with its balance if it has one, and what agents see if that is more than their own pulls.
+def described(rule: str, balance: float | str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return a rule's name, with its balance if it has one, and with these other parameters.
 
     Examples
     --------
-    >>> described("balanced-etc", 2.0), described("two-ucb", None), described("imed", None, "both")
-    ('balanced-etc with balance 2', 'two-ucb', 'imed that sees both')
+    >>> described("balanced-etc", 2.0), described("two-ucb", None)
+    ('balanced-etc with balance 2', 'two-ucb')
+    >>> described("balanced-glr", None, {"lead": 2.0, "evidence": "betting"})
+    'balanced-glr with lead 2, evidence betting'
     """
-    rule = with_sees(rule, sees)
-    return rule if balance is None else f"{rule} with balance {_plain(balance)}"
+    stated = {} if balance is None else {"balance": balance}
+    words = ", ".join(f"{name} {_plain(value)}" for name, value in {**stated, **parameters}.items())
+    return f"{rule} with {words}" if words else rule
 
 
 def _new_table(first: str, *numbers: str) -> Table:
@@ -64,7 +66,7 @@ def _new_table(first: str, *numbers: str) -> Table:
 
 def _title(figures: dict[str, Any]) -> str:
     agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
-    rule = described(figures["rule"], figures["balance"], figures.get("sees"))
+    rule = described(figures["rule"], figures["balance"], figures.get("parameters", {}))
     return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
 
 

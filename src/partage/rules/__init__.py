@@ -5,6 +5,7 @@ help, the API's schema, the create form, settlements and the engine read its fac
 """
 
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -41,6 +42,7 @@ __all__ = [
     "decider",
     "live_rules",
     "make_rule",
+    "parameters",
     "summaries",
 ]
 
@@ -65,6 +67,17 @@ RULES: dict[str, type[Any]] = {
 def live_rules() -> dict[str, type[Any]]:
     """Return the rules that the live controller runs."""
     return {name: rule for name, rule in RULES.items() if rule.live}
+
+
+def parameters(rules: Mapping[str, type[Any]] = RULES) -> dict[str, Parameter]:
+    """Return the parameters of these rules by name.
+
+    Rules that take the same parameter mean the same by it, but their defaults may differ.
+
+    >>> parameters()["evidence"].default
+    'likelihood'
+    """
+    return {parameter.name: parameter for rule in rules.values() for parameter in rule.parameters}
 
 
 def make_rule(name: str, **parameters: Any) -> Any:

@@ -5,14 +5,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
+from partage.betting import LOG_MIXED
 from partage.board import Board, Pull, Record
-from partage.checks import number_from
+from partage.checks import number_from, one_of
 from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.betting import betting_threshold, evidence_of, revise_by_betting
 from partage.rules.exploring import explore_or_commit
 from partage.rules.indifference import is_indifferent
 from partage.rules.rule import BuiltIn, Parameter
 from partage.tape import Draws
+
+EVIDENCE = ("likelihood", "betting")
 
 # A broadcast changes the record of one arm, so most of what the next one needs was just computed.
 _apart = lru_cache(maxsize=2**14)(apart)
@@ -38,7 +42,13 @@ def _checked_lead(lead: object) -> float:
     return number_from("The lead", lead, low=1)
 
 
+def _checked_evidence(evidence: object) -> str:
+    return one_of("The evidence", evidence, EVIDENCE)
+
+
 def _checked_indifference(indifference: object) -> bool:
+    if isinstance(indifference, str) and indifference in ("true", "false"):  # as flags have it
+        return indifference == "true"
     if not isinstance(indifference, bool):
         raise InputError(f"The indifference is {indifference!r}; it must be true or false.")
     return indifference
@@ -46,16 +56,20 @@ def _checked_indifference(indifference: object) -> bool:
 
 @dataclass(frozen=True)
 class BalancedGLR(BuiltIn):
-    """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
+    """Eliminate arms by evidence against the leader, and gather evidence on the others at the same pace.
 
     The leader is the broadcast arm with the highest mean. An arm is a contender unless the record separates its mean
-    from the leader's. The contenders are the active arms; an eliminated arm may become active again.
+    from the leader's. The contenders are the active arms. With evidence by likelihood an eliminated arm may become
+    active again; with evidence by betting it stays eliminated.
 
     Parameters
     ----------
     lead
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
+    evidence
+        How arms are separated. `likelihood` compares Bernoulli likelihoods; `betting` bets on and against arms. It
+        needs fewer broadcasts, and far fewer where rewards vary less than those of 0 and 1.
     indifference
         Whether to stop exploring an arm once finding out costs more than the group could still win with it.
 
@@ -67,6 +81,7 @@ class BalancedGLR(BuiltIn):
     """
 
     lead: float = 3.0
+    evidence: str = "likelihood"
     indifference: bool = True
 
     name = "balanced-glr"
@@ -78,6 +93,13 @@ class BalancedGLR(BuiltIn):
             summary="how far the leader's broadcasts may run ahead of the other contenders'",
             allowed="a finite number of at least 1",
             check=_checked_lead,
+        ),
+        Parameter(
+            name="evidence",
+            default="likelihood",
+            summary="how arms are separated: by Bernoulli likelihoods, or by bets, which fit any rewards in [0, 1]",
+            allowed="likelihood or betting",
+            check=_checked_evidence,
         ),
         Parameter(
             name="indifference",
@@ -92,6 +114,7 @@ class BalancedGLR(BuiltIn):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "evidence", _checked_evidence(self.evidence))
         object.__setattr__(self, "indifference", _checked_indifference(self.indifference))
 
     @property
@@ -101,6 +124,9 @@ class BalancedGLR(BuiltIn):
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
+        if self.evidence == "betting":
+            revise_by_betting(board, slack)
+            return
         leader = self._leader(board)
         if leader is None:
             return
@@ -134,9 +160,13 @@ class BalancedGLR(BuiltIn):
         if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
-        evidence = {
-            arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
-        }
+        if self.evidence == "betting":
+            bets = evidence_of(board)
+            evidence = {arm: bets[arm] for arm in others if counts[arm]}
+        else:
+            evidence = {
+                arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
+            }
         ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
@@ -160,9 +190,13 @@ class BalancedGLR(BuiltIn):
         if not self.indifference or not board.all_pulls or not board.counts[arm]:
             return False
         counts, sums = board.record.counts, board.record.sums
-        evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])
-        needed = elimination_threshold(board.arms, board.horizon)
-        needed = needed + _loss(counts[arm], sums[arm]) + _loss(counts[leader], sums[leader])
+        if self.evidence == "betting":
+            evidence = evidence_of(board)[arm]
+            needed = betting_threshold(board.horizon) + LOG_MIXED
+        else:
+            evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])
+            needed = elimination_threshold(board.arms, board.horizon)
+            needed = needed + _loss(counts[arm], sums[arm]) + _loss(counts[leader], sums[leader])
         return is_indifferent(
             evidence,
             needed,
@@ -174,6 +208,10 @@ class BalancedGLR(BuiltIn):
         )
 
     def _leader(self, board: Board) -> int | None:
-        """Return the broadcast arm with the highest mean; None before any broadcast."""
-        seen = [arm for arm in range(board.arms) if board.counts[arm]]
+        """Return the broadcast arm with the highest mean; None before any broadcast.
+
+        Betting eliminates for good, even if reports of open claims then make the arm's mean the highest.
+        """
+        among = board.actives() if self.evidence == "betting" else range(board.arms)
+        seen = [arm for arm in among if board.counts[arm]]
         return board.best(seen) if seen else None

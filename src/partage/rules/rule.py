@@ -55,7 +55,7 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python. `balance` and `sees` are also keys of JSON and game files, and flags of the command line.
+        The name in Python, in game files and as a flag of `partage simulate`. `balance` is also a key of JSON.
     default
         The value if none is given.
     summary
@@ -125,6 +125,14 @@ class BuiltIn:
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""
+
+
+def changed_parameters(rule: Rule) -> dict[str, Any]:
+    """Return the parameters of a built-in rule that are not the default, apart from the balance."""
+    if not isinstance(rule, BuiltIn):
+        return {}
+    values = {one: getattr(rule, one.name) for one in rule.parameters if one.name != "balance"}
+    return {one.name: value for one, value in values.items() if value != one.default}
 
 
 def decider(rule: Rule) -> Callable[[Board, Collection[int], Record, Draws], Pull]:

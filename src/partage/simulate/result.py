@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.game import Game
-from partage.rules.rule import Rule
+from partage.rules.rule import Rule, changed_parameters
 from partage.settle import EQUAL_SHARE, NONE, Settlement
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 
@@ -225,8 +225,8 @@ class Result:
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
-        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished. A rule
-        with a choice of what agents see adds `sees`.
+        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+        Parameters of the rule, apart from the balance, are listed if they are not the default.
 
         Parameters
         ----------
@@ -237,7 +237,8 @@ class Result:
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:
             return None if value is None else {"mean": value.mean, "stderr": value.stderr}
 
-        balance, sees = getattr(self.rule, "balance", None), getattr(self.rule, "sees", None)
+        balance = getattr(self.rule, "balance", None)
+        changed = changed_parameters(self.rule)
         equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
         return {
             "rule": rule or self.rule.name,
@@ -261,5 +262,5 @@ class Result:
                 for arm in self.arms
             ],
             **(equal_share if self.viable is not None else {}),
-            **({"sees": sees} if sees is not None else {}),
+            **({"parameters": changed} if changed else {}),
         }
