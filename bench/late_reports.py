@@ -42,8 +42,8 @@ def watch(game, rule, keys, delay, only_successes):
         rank = ranks(tie_order)
         counts[:], sums[:], drawn[:], active[:], group_of[:] = 0, 0.0, 0, True, -1
         waiting[:] = NOTHING
-        case, leader = new_case(game.arms), tie_order[0]
-        n_active = open_arms(rule, counts, active, leader, case)
+        case, leader = new_case(rule, game.arms), tie_order[0]
+        n_active = open_arms(rule, 0, counts, sums, active, leader, case)
         eliminated, n_waiting = False, 0
         for turn in range(game.agents * game.horizon):
             agent, tells = turn % game.agents, 0
@@ -64,9 +64,21 @@ def watch(game, rule, keys, delay, only_successes):
             for tell in range(tells):
                 sums[told[tell]] += rewards[tell]
                 counts[told[tell]] += 1
-                leader = revise(rule, game.two_log, told[tell], counts, sums, active, game.public, rank, leader, case)
+                leader = revise(
+                    rule,
+                    game.two_log,
+                    told[tell],
+                    rewards[tell],
+                    counts,
+                    sums,
+                    active,
+                    game.public,
+                    rank,
+                    leader,
+                    case,
+                )
                 eliminated |= not active[0]
-                n_active = open_arms(rule, counts, active, leader, case)
+                n_active = open_arms(rule, 0, counts, sums, active, leader, case)
             if n_active <= 1 and n_waiting == 0:  # nothing more is shared
                 break
         ever += eliminated
@@ -77,7 +89,7 @@ def watch(game, rule, keys, delay, only_successes):
 def wrong_eliminations(delay, only_successes, runs, seed=0):
     """Return in how many runs the best arm was eliminated at any time, and in how many it is at the end."""
     table = game_table(Game(bernoulli(MEANS), Sharing.round_robin(AGENTS, len(MEANS)), HORIZON))
-    rule = balanced_glr.rule_table(BalancedGLR(), table)
+    rule = balanced_glr.rule_table(BalancedGLR(indifference=False), table)
     return watch(table, rule, run_keys(seed, 0, runs), delay, only_successes)
 
 

@@ -50,7 +50,7 @@ def watch(game, rule, keys):
         counts[:], sums[:], active[:], group_of[:] = 0, 0.0, True, -1
         case, leader = new_case(rule, game.arms), tie_order[0]
         eliminated = False
-        n_active = open_arms(rule, counts, active, leader, case)
+        n_active = open_arms(rule, 0, counts, sums, active, leader, case)
         for pull in range(game.agents * game.horizon):
             agent = pull % game.agents
             arm = -1
@@ -67,7 +67,7 @@ def watch(game, rule, keys):
             counts[arm] += 1
             leader = revise(rule, game.two_log, arm, reward, counts, sums, active, game.public, rank, leader, case)
             eliminated |= not active[0]
-            n_active = open_arms(rule, counts, active, leader, case)
+            n_active = open_arms(rule, 0, counts, sums, active, leader, case)
             if eliminated or n_active <= 1:  # nothing more is shared
                 break
         wrong += eliminated
@@ -85,7 +85,7 @@ def wrong_eliminations(arms, horizon, agents, runs, seed=0, rule=None):
     sharing = Sharing.everything(1, len(arms)) if agents == 1 else Sharing.round_robin(agents, len(arms))
     table = game_table(Game(arms, sharing, horizon))
     kernel = kl_etc if isinstance(rule, KLETC) else balanced_glr
-    return int(watch(table, kernel.rule_table(rule or BalancedGLR(), table), _keys(seed, runs)))
+    return int(watch(table, kernel.rule_table(rule or BalancedGLR(indifference=False), table), _keys(seed, runs)))
 
 
 def interval(wrong, runs):
@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--evidence", choices=["likelihood", "betting"], default="likelihood", help="of balanced-glr")
     parser.add_argument("--scale", type=float, default=1.0, help="times the runs")
     asked = parser.parse_args()
-    rule = BalancedGLR(evidence=asked.evidence) if asked.rule == "balanced-glr" else KLETC()
+    rule = BalancedGLR(evidence=asked.evidence, indifference=False) if asked.rule == "balanced-glr" else KLETC()
     tasks = [(name, horizon, agents) for name in GAMES for horizon in HORIZONS for agents in (1, 3)]
 
     def measure(task):

@@ -420,7 +420,7 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
 FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
     "unknown rule": ('horizon = 100\nrule = "three-ucb"\n' + ENOUGH, ("'three-ucb'", "two-ucb", "no-protocol")),
     "balance for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nbalance = 2\n' + ENOUGH, ("two-ucb", "2", "no balance")),
-    "sees too much": ('horizon = 100\nrule = "imed"\nsees = "all"\n' + ENOUGH, ("'all'", "own, shared or both")),
+    "sees too much": ('horizon = 100\nrule = "imed"\nsees = "all"\n' + ENOUGH, ('"all"', "own, shared or both")),
     "sees a number": ('horizon = 100\nrule = "imed"\nsees = 2\n' + ENOUGH, ("sees", "2", "own, shared or both")),
     "sees for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nsees = "own"\n' + ENOUGH, ("two-ucb", "'own'", "no sees")),
     "paper for 2-UCB": (

@@ -107,9 +107,10 @@ def test_what_agents_see(read):
 
 
 def test_every_parameter_of_a_rule_is_a_key(read):
-    keys = 'balance = 2\nlead = 4\nevidence = "betting"\n'
+    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\nown = 3\nsees = "both"\n'
     file = read("horizon = 100\n" + keys + ARMS + "[agents]\ncount = 5\n")
-    assert file.parameters == {"balance": 2.0, "lead": 4.0, "evidence": "betting"}
+    expected = {"balance": 2.0, "lead": 4.0, "evidence": "betting", "indifference": False, "own": 3, "sees": "both"}
+    assert file.parameters == expected
     assert set(file.parameters) == set(parameters())
 
 

@@ -13,7 +13,8 @@ NAMES = {
     "arms": "Bernoulli Beta Constant Discrete Empirical RandomBernoulli TruncatedNormal Uniform bernoulli",
     "game": "Game GameFile RandomSharing Sharing read_game",
     "rules": (
-        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NoProtocol Thompson TwoUCB UnbalancedETC rules "
+        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NoProtocol SharedIMED Thompson TwoUCB UnbalancedETC "
+        "rules "
         "Board Draws Pull Record Rule"
     ),
     "play": "ArmFigures Estimate Result Settlement Tally play play_run",
