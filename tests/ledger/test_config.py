@@ -34,7 +34,7 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "value": 1.0,
         "claim_seconds": 60.0,
     }
-    recorded = {**DEFAULTS, "parameters": {"lead": 3.0, "indifference": True}}
+    recorded = {**DEFAULTS, "parameters": {"lead": 3.0, "evidence": "likelihood", "indifference": True}}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 

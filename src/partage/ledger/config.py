@@ -57,7 +57,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     horizon: int | float
     rule: str = "balanced-glr"
     balance: float | str | None = None
-    parameters: dict[str, bool | float | str] = {}
+    parameters: dict[str, bool | int | float | str] = {}
     settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
     fee: float = 0.0
     value: float = 1.0
@@ -134,7 +134,7 @@ class LiveRule(Rule, Protocol):
 
 
 def live_rule(
-    name: str, balance: float | str | None, parameters: Mapping[str, bool | float | str] | None = None
+    name: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str] | None = None
 ) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
     rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance), **(parameters or {}))
@@ -149,10 +149,12 @@ def rule_of(create: Create) -> LiveRule:
 
 
 # What rules did before they could be told otherwise.
-_FIRST_TERMS: dict[str, dict[str, bool | float | str]] = {"balanced-glr": {"indifference": False}}
+_FIRST_TERMS: dict[str, dict[str, bool | int | float | str]] = {"balanced-glr": {"indifference": False}}
 
 
-def _checked_parameters(name: str, given: Mapping[str, bool | float | str]) -> dict[str, bool | float | str]:
+def _checked_parameters(
+    name: str, given: Mapping[str, bool | int | float | str]
+) -> dict[str, bool | int | float | str]:
     """Return all parameters of the rule but the balance, as they are recorded."""
     known = {parameter.name: parameter for parameter in live_rules()[name].parameters if parameter.name != "balance"}
     for key in given:

@@ -52,7 +52,9 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     value: float
     claim_seconds: float
     tie_seed: str
-    parameters: dict[str, bool | float | str] | UnsetType = UNSET  # all of the rule's but `balance`, from format 3
+    parameters: dict[str, bool | int | float | str] | UnsetType = (
+        UNSET  # all of the rule's but `balance`, from format 3
+    )
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
