@@ -23,7 +23,7 @@ from partage.ledger.fields import (
 )
 from partage.ledger.refusals import invalid
 from partage.rules import Rule, live_rules, make_rule
-from partage.settle import SETTLEMENTS
+from partage.settle import ALONE, SETTLEMENTS, settlement_for
 from partage.tape import Draws
 
 __all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule"]
@@ -44,6 +44,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The rule that decides each pull, and its balance, if it takes one: a number, or "inf".
     settlement, fee
         How the agents settle, and the controller's fee as a fraction of all compensations.
+    alone, coverage
+        The learner that agents could play alone instead, which limits what they pay, and the probability with which
+        an equal share covers. None: the default, which depends on the settlement.
     value
         Money per unit of reward.
     claim_seconds
@@ -57,6 +60,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     balance: float | str | None = None
     settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
     fee: float = 0.0
+    alone: str | None = None
+    coverage: float | None = None
     value: float = 1.0
     claim_seconds: float = 60.0
 
@@ -92,14 +97,18 @@ def checked_config(config: Config) -> dict[str, Any]:
     if not 0 < config.claim_seconds <= LONGEST_CLAIM:
         raise not_allowed("claim_seconds")
     balance = _checked_balance(config.rule, config.balance)
+    rule = live_rule(config.rule, balance)
+    settlement = settlement_for(_checked_settlement(config, rule), rule, 0.0, config.alone, config.coverage)
     return {
         "name": config.name,
         "arms": tuple(config.arms),
         "horizon": int(config.horizon),
         "rule": config.rule,
         "balance": balance,
-        "settlement": _checked_settlement(config, live_rule(config.rule, balance)),
+        "settlement": settlement.name,
         "fee": float(config.fee),
+        "alone": settlement.alone,
+        "coverage": settlement.coverage,
         "value": float(config.value),
         "claim_seconds": float(config.claim_seconds),
     }
@@ -150,7 +159,7 @@ def _checked_balance(name: str, balance: float | str | None) -> float | str | No
 
 
 def _checked_settlement(config: Config, rule: LiveRule) -> str:
-    """Return the settlement, which must fit the rule and the fee."""
+    """Return the settlement, which must fit the rule and its own fields."""
     name: str = config.settlement or DEFAULTS["settlement"]
     if name not in SETTLEMENTS:
         raise not_allowed("settlement")
@@ -159,4 +168,10 @@ def _checked_settlement(config: Config, rule: LiveRule) -> str:
         raise invalid("settlement", sentence)
     if config.fee and not name.startswith("equal-share"):
         raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use equal-share.")
+    if config.alone is not None and config.alone not in ALONE:
+        raise not_allowed("alone")
+    if config.coverage is not None and not 0.5 <= config.coverage < 1:
+        raise not_allowed("coverage")
+    if config.coverage is not None and not name.startswith("equal-share"):
+        raise invalid("coverage", f"The settlement {name} has no coverage; leave it out, or use equal-share.")
     return name

@@ -50,6 +50,8 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     value: float
     claim_seconds: float
     tie_seed: str
+    alone: str | UnsetType = UNSET  # from format 3 on
+    coverage: float | UnsetType | None = UNSET  # from format 3 on
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
@@ -133,7 +135,7 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
         where all agents pay their ceilings.
     ceilings, ceiling_seed
         The most that each agent pays, in units of reward, and the seed of the plays that measured it. None where the
-        settlement has no ceilings.
+        settlement has no ceilings; the seed also where a formula gives them.
     profit
         What the controller keeps, in micro-units.
     """

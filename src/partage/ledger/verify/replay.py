@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from msgspec import UNSET
+
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
@@ -119,11 +121,14 @@ def _created(event: AnyEvent) -> TolerantState:
     if not isinstance(event, Create):
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
+    stated = {name: value for name, value in given.items() if value is not UNSET}
     try:
-        same = checked_config(Config(**{**given, "arms": list(event.arms)})) == given
+        checked = checked_config(Config(**{**stated, "arms": list(event.arms)}))
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if not same or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
+    if event.format is UNSET or event.format < 3:
+        checked |= {"alone": UNSET, "coverage": UNSET}
+    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)
 
