@@ -57,7 +57,7 @@ class GameFile:
     sharing
         The sharing pattern, in words.
     rule, balance, settlement, fee
-        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
+        As in the file; None if absent. Names, the fee and the coverage are checked later, by rules and settlements.
     """
 
     game: Game
@@ -66,6 +66,8 @@ class GameFile:
     balance: float | None = None
     settlement: str | None = None
     fee: Any = None
+    alone: Any = None
+    coverage: Any = None
 
 
 def read_game(path: str | Path) -> GameFile:
@@ -148,7 +150,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", "balance", "settlement", "fee", "order", "arms", "agents", "agent"),
+        optional=("rule", "balance", "settlement", "fee", "alone", "coverage", "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
@@ -183,6 +185,8 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         None if balance is None else _balance(balance),
         settlement,
         document.get("fee"),
+        document.get("alone"),
+        document.get("coverage"),
     )
 
 
