@@ -1,8 +1,10 @@
-"""Does everyone gain from taking part? Equal-share settlements on random games, compared with 2-UCB alone.
+"""Does everyone gain from taking part? Equal-share settlements on random games, compared with a learner alone.
 
-    python -m bench.individual_rationality
+    python -m bench.individual_rationality                  # compared with 2-UCB alone
+    python -m bench.individual_rationality --alone best
+    python -m bench.individual_rationality --viable         # which finished runs are viable, by which terms
 
-For each game the agent with the highest mean incentive regret is compared with 2-UCB alone. IR *fails* if the agent
+For each game the agent with the highest mean incentive regret is compared with the learner. IR *fails* if the agent
 is above it by more than two standard errors of the difference. The worst of many agents over few runs looks worse
 than it is, so failures are played again for that agent, with another seed and more runs.
 """
@@ -22,7 +24,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from partage import BalancedETC, BalancedGLR, Game, Sharing, TwoUCB, bernoulli, play
+from partage import BalancedETC, BalancedGLR, Game, Sharing, TwoUCB, bernoulli, play, play_run
+from partage.board import Board, Record
+from partage.settle import ALONE, COVERAGE, first_terms, settlement_for
+from partage.settle.core import settle
 
 RULES = (BalancedETC(), BalancedGLR())
 SETTLEMENTS = ("equal-share", "equal-share-expected")
@@ -31,7 +36,7 @@ AGAIN = 5  # times the runs, where IR fails at first
 
 
 class Case(NamedTuple):
-    """One rule and settlement on one game: the worst agent and 2-UCB alone, with standard errors."""
+    """One rule and settlement on one game: the worst agent and a learner alone, with standard errors."""
 
     game: int
     pattern: str
@@ -51,7 +56,7 @@ class Case(NamedTuple):
 
     @property
     def excess(self):
-        """By how many standard errors the agent is above 2-UCB alone."""
+        """By how many standard errors the agent is above the learner alone."""
         gap, spread = self.incentive - self.alone, math.hypot(self.incentive_stderr, self.alone_stderr)
         return gap / spread if spread > 0 else math.copysign(math.inf, gap) if gap else 0.0
 
@@ -87,7 +92,7 @@ def random_game(generator):
     return pattern, Game(bernoulli(means), sharing, horizon)
 
 
-def measure(number, runs, seed):
+def measure(number, runs, seed, bar, coverage):
     """Return a case for each rule and settlement on one game, and the second case where IR fails."""
     pattern, game = random_game(np.random.default_rng([seed, number]))
     alone, cases = {}, []
@@ -95,10 +100,10 @@ def measure(number, runs, seed):
     def against(rule, settlement, runs, seed, agent=None):
         if (runs, seed) not in alone:
             # separate seeds: paired runs would need their covariance
-            alone[runs, seed] = play(
-                game.alone(), TwoUCB(), runs=4 * runs, seed=seed + 10**6, settlement="none", baseline=False, jobs=1
-            ).overall_regret
-        result = play(game, rule, runs=runs, seed=seed, settlement=settlement, baseline=False, jobs=1)
+            terms = {"runs": 4 * runs, "seed": seed + 10**6, "settlement": "none", "baseline": True, "jobs": 1}
+            alone[runs, seed] = play(game.alone(), TwoUCB(), alone=bar, **terms).bar
+        terms = {"settlement": settlement, "alone": bar, "coverage": coverage}
+        result = play(game, rule, runs=runs, seed=seed, baseline=False, jobs=1, **terms)
         worst = result.worst_agent if agent is None else agent
         bare = result.individual_regret(int(np.argmax(result.folded.regret))).mean
         case = Case(
@@ -121,14 +126,22 @@ def main():
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--alone", default="two-ucb", choices=ALONE, help="the learner that agents are compared with")
+    parser.add_argument("--coverage", type=float, default=COVERAGE)
+    parser.add_argument("--viable", action="store_true", help="count the finished runs that are not viable, by terms")
     parser.add_argument("--out", help="write every case to this file, one line of JSON each")
     asked = parser.parse_args()
+    if asked.viable:
+        return count_viable(asked.games, asked.runs, asked.seed)
     started, done = time.perf_counter(), {}
     with (
         open(asked.out or os.devnull, "w", encoding="utf-8") as out,
         ProcessPoolExecutor(2, get_context("spawn")) as pool,
     ):
-        waiting = [pool.submit(measure, number, asked.runs, asked.seed) for number in range(asked.games)]
+        waiting = [
+            pool.submit(measure, number, asked.runs, asked.seed, asked.alone, asked.coverage)
+            for number in range(asked.games)
+        ]
         for finished in as_completed(waiting):
             cases = finished.result()
             done[cases[0][0].game] = cases
@@ -140,12 +153,39 @@ def main():
     report([case for number in sorted(done) for case in done[number]])
 
 
+def count_viable(games, runs, seed):
+    """Settle the same records of Balanced-GLR by several terms; print how many were finished, and not viable."""
+    rule, counts = BalancedGLR(), Counter()
+    for number in range(games):
+        _, game = random_game(np.random.default_rng([seed, number]))
+        for name in SETTLEMENTS:
+            two_ucb = settlement_for(name, rule, alone="two-ucb")
+            terms = {
+                "1 - 2/T, 2-UCB (formats 1 and 2)": first_terms(two_ucb),
+                "0.99, 2-UCB": two_ucb,
+                "0.99, best": settlement_for(name, rule),
+                "0.9, best": settlement_for(name, rule, coverage=0.9),
+            }
+            for run in range(runs):
+                tally = play_run(game, rule, seed=2 * number, run=run)
+                board = Board(game.horizon, range(len(game.arms)), (game.sharing.sharers() > 0).tolist())
+                board.record = Record(tally.broadcasts.tolist(), tally.sums.tolist())
+                board.active = tally.active.tolist()
+                for words, settlement in terms.items():
+                    settled = settle(settlement, board, (tally.explore + tally.commit).tolist())
+                    counts[name, words, "finished"] += settled.finished
+                    counts[name, words, "not viable"] += settled.finished and not settled.viable
+    for name, words in dict.fromkeys(key[:2] for key in counts):
+        done, lost = counts[name, words, "finished"], counts[name, words, "not viable"]
+        print(f"{name}, {words}: {done} of {games * runs} finished, {lost} of these not viable")
+
+
 def report(cases):
     """Print counts by rule and settlement, and every failure."""
     console = Console(width=None if Console().is_terminal else 170)
-    counts = Table(title="Is every agent at least as well off as with 2-UCB alone? Games by verdict")
+    counts = Table(title="Is every agent at least as well off as alone? Games by verdict")
     columns = ("rule", "settlement", "games", "holds", "undecided", "fails", "fails again")
-    for column in (*columns, "finished", "viable", "profit >= 0", "bare regret above 2-UCB"):
+    for column in (*columns, "finished", "viable", "profit >= 0", "bare regret above it"):
         counts.add_column(column, justify="right")
     for rule, settlement in dict.fromkeys((first.rule, first.settlement) for first, _ in cases):
         some = [(first, again) for first, again in cases if (first.rule, first.settlement) == (rule, settlement)]
@@ -164,8 +204,8 @@ def report(cases):
     console.print(counts)
 
     failures = Table(title=f"Where it fails at first, and again with {AGAIN} times the runs")
-    columns = ("game", "sharing", "M", "N", "T", "rule", "settlement", "incentive regret", "2-UCB alone", "bare")
-    for column in (*columns, "finished", "viable", "again", "2-UCB again", "verdict"):
+    columns = ("game", "sharing", "M", "N", "T", "rule", "settlement", "incentive regret", "alone", "bare")
+    for column in (*columns, "finished", "viable", "again", "alone again", "verdict"):
         failures.add_column(column, justify="right")
     for first, again in cases:
         if again is not None:

@@ -137,6 +137,22 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         lambda: partage.play(GAME, ETC, settlement="equal-share", fee="much"),
         ("fee", "'much'", "at least 0"),
     ),
+    "a learner alone that does not exist": (
+        lambda: partage.play(GAME, ETC, alone="chance"),
+        ("alone", "'chance'", "two-ucb, kl-ucb, imed, thompson, best"),
+    ),
+    "coverage is a word": (
+        lambda: partage.play(GAME, ETC, settlement="equal-share", coverage="much"),
+        ("coverage", "'much'", "0.5 to below 1"),
+    ),
+    "coverage of 1": (
+        lambda: partage.play(GAME, ETC, settlement="equal-share", coverage=1),
+        ("coverage", "1", "0.5 to below 1"),
+    ),
+    "coverage of the paper's": (
+        lambda: partage.play(GAME, ETC, settlement="paper", coverage=0.9),
+        ("coverage", "0.9", "paper has none"),
+    ),
     "played nowhere": (lambda: partage.play(GAME, ETC, on=None), ("place", "None", "threads")),
     "audit of no game": (lambda: partage.audit("game.toml"), ("game", "'game.toml'", "partage.Game")),
     "audit of no rule": (lambda: partage.audit(GAME, "two-ucb"), ("rule", "'two-ucb'")),
@@ -432,6 +448,13 @@ FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
         'horizon = 100\nsettlement = "equal-share"\nfee = -0.1\n' + ENOUGH,
         ("fee", "-0.1", "at least 0"),
     ),
+    "unknown learner alone": ('horizon = 100\nalone = "chance"\n' + ENOUGH, ("alone", "'chance'", "two-ucb, kl-ucb")),
+    "alone is a number": ("horizon = 100\nalone = 3\n" + ENOUGH, ("alone", "3", "two-ucb, kl-ucb")),
+    "coverage of 2": (
+        'horizon = 100\nsettlement = "equal-share"\ncoverage = 2\n' + ENOUGH,
+        ("coverage", "2", "0.5 to below 1"),
+    ),
+    "coverage for the paper's": ("horizon = 100\ncoverage = 0.9\n" + ENOUGH, ("coverage", "0.9", "paper has none")),
     "fee for the paper's": ("horizon = 100\nfee = 0.1\n" + ENOUGH, ("fee", "0.1", "paper takes none")),
 }
 

@@ -47,6 +47,9 @@ KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
 
 
+_TERMS = ("settlement", "fee", "alone", "coverage")
+
+
 @dataclass(frozen=True)
 class GameFile:
     """The contents of a game file: the game, and how to play it if the file says so.
@@ -58,7 +61,7 @@ class GameFile:
     sharing
         The sharing pattern, in words.
     rule, settlement, fee
-        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
+        As in the file; None if absent. Names, the fee and the coverage are checked later, by rules and settlements.
     parameters
         The parameters of rules that the file sets, by name. Whether the rule takes them is checked later.
     """
@@ -69,6 +72,8 @@ class GameFile:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     settlement: str | None = None
     fee: Any = None
+    alone: Any = None
+    coverage: Any = None
 
     @property
     def balance(self) -> float | None:
@@ -156,7 +161,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", *parameters(), "settlement", "fee", "order", "arms", "agents", "agent"),
+        optional=("rule", *parameters(), *_TERMS, "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
@@ -191,6 +196,8 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         {key: _parameter(one, document[key]) for key, one in parameters().items() if key in document},
         settlement,
         document.get("fee"),
+        document.get("alone"),
+        document.get("coverage"),
     )
 
 

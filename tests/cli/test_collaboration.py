@@ -99,7 +99,12 @@ def _check_that_changes_are_found(whole: Path, folder: Path) -> None:
 def test_the_defaults_are_those_of_the_configuration(operator):
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", "--json"))["id"]
     found = json.loads(operator("show", id, "--json"))
-    assert {name: found[name] for name in DEFAULTS} == DEFAULTS
+    recorded = {**DEFAULTS, "alone": "best", "coverage": 0.99}  # the defaults of the default settlement
+    assert {name: found[name] for name in recorded} == recorded
+    flags = ["--settlement=equal-share", "--alone=imed", "--coverage=0.9"]
+    id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", *flags, "--json"))["id"]
+    found = json.loads(operator("show", id, "--json"))
+    assert (found["alone"], found["coverage"]) == ("imed", 0.9)
 
 
 def test_more_invites(controller, operator):

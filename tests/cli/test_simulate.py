@@ -88,6 +88,10 @@ def test_the_keys_of_the_json(run):
         "seconds",
         "metrics",
         "two_ucb_regret",
+        "alone",
+        "alone_regret",
+        "best_alone",
+        "best_alone_at_least",
         "individually_rational",
         "arms",
     ]
@@ -267,16 +271,39 @@ def test_the_tables_show_the_figures_of_the_json(run, figures):
     assert line.split()[3] == "–"
 
 
+def test_both_bars_are_in_the_table(run):
+    assert "2-UCB regret of one agent alone" in run(*FLAGS)
+    assert "best alone, at least (formula)" in run(*FLAGS)
+    assert "best alone: " in run(*FLAGS, "--alone=best")
+    assert "imed regret of one agent alone" in run(*FLAGS, "--alone=imed")
+
+
+def test_the_terms_of_an_equal_share_come_from_flags_or_the_file(figures, file):
+    found = figures(*FLAGS, "--settlement=equal-share", "--fee=0.1", "--alone=imed", "--coverage=0.9")
+    assert (found["alone"], found["coverage"], found["fee"]) == ("imed", 0.9, 0.1)
+    file.write_text('settlement = "equal-share"\nfee = 0.1\nalone = "imed"\ncoverage = 0.9\n' + FILE)
+    assert figures(str(file), "--runs=4") == found
+    assert figures(str(file), "--runs=4", "--coverage=0.95")["coverage"] == 0.95
+    other = figures(str(file), "--runs=4", "--settlement=none")
+    assert (other["settlement"], other["alone"]) == ("none", "imed")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--no-baseline"], "not judged, because 2-UCB alone was not played"),
-        (["--settlement=none", "--sharing=everyone-everything", "--agents=25"], "yes, no agent's mean regret"),
+        (["--no-baseline"], "not judged, because no learner alone was played"),
+        (
+            ["--settlement=none", "--sharing=everyone-everything", "--agents=25", "--alone=two-ucb"],
+            "yes, no agent's mean regret is above 2-UCB's",
+        ),
+        (["--settlement=none", "--sharing=everyone-everything", "--agents=25"], "above the best learner's ("),
+        (["--settlement=none", "--alone=imed"], "above imed's"),
+        (["--settlement=none", "--horizon=2e7"], "too large to play the best learner alone"),
         (["--settlement=none", "--means=0.9,0.1", "--agents=2"], "no, some agent's mean regret is above"),
     ],
 )
 def test_individual_rationality_in_words(flags, words, run):
-    assert words in run(*FLAGS, *flags)
+    assert words in " ".join(run(*FLAGS, *flags).split())
 
 
 def test_version(capsys):

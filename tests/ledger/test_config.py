@@ -31,10 +31,13 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "balance": None,
         "settlement": "equal-share-expected",
         "fee": 0.0,
+        "alone": None,
+        "coverage": None,
         "value": 1.0,
         "claim_seconds": 60.0,
     }
-    recorded = {**DEFAULTS, "parameters": {"lead": 3.0, "evidence": "likelihood", "indifference": True}}
+    recorded = {**DEFAULTS, "alone": "best", "coverage": 0.99}
+    recorded["parameters"] = {"lead": 3.0, "evidence": "likelihood", "indifference": True}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 
@@ -83,6 +86,11 @@ def test_a_null_settlement_is_the_default() -> None:
         ("fee", -0.1),
         ("fee", 101),
         ("fee", math.nan),
+        ("alone", "chance"),
+        ("alone", ""),
+        ("coverage", 0.4),
+        ("coverage", 1),
+        ("coverage", math.nan),
         ("value", 0),
         ("value", 1e13),
         ("claim_seconds", 0),
@@ -90,7 +98,7 @@ def test_a_null_settlement_is_the_default() -> None:
     ],
 )
 def test_what_is_not_allowed_is_refused_with_what_is(field: str, value: Any) -> None:
-    given = {"rule": "balanced-etc", field: value}
+    given = {"rule": "balanced-etc", "settlement": "equal-share", field: value}
     refused = refusal(**given)
     assert (refused.field, refused.code) == (field, "invalid_field")
     assert refused.sentence == f"The field {field} must be {allowed(field)}."
@@ -120,6 +128,18 @@ def test_a_settlement_that_does_not_fit_the_rule() -> None:
         assert refused.field == "settlement"
         assert "equal-share, equal-share-expected, none" in refused.sentence
     assert checked_config(config(rule="balanced-etc", settlement="paper"))["settlement"] == "paper"
+
+
+def test_the_bar_and_the_coverage_depend_on_the_settlement() -> None:
+    def terms(**given: Any) -> tuple[Any, Any]:
+        checked = checked_config(config(rule="balanced-etc", **given))
+        return checked["alone"], checked["coverage"]
+
+    assert terms(settlement="paper") == ("two-ucb", None)
+    assert terms(settlement="none") == ("best", None)
+    assert terms(settlement="equal-share") == ("best", 0.99)
+    assert terms(settlement="equal-share", alone="imed", coverage=0.9) == ("imed", 0.9)
+    assert refusal(rule="balanced-etc", settlement="paper", coverage=0.9).field == "coverage"
 
 
 def test_a_fee_for_a_settlement_that_takes_none() -> None:

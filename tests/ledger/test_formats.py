@@ -49,12 +49,41 @@ def test_new_collaborations_have_the_newest_format() -> None:
     assert moves.create(START, "0" * 32, **config).format == FORMAT == 3
 
 
-@pytest.mark.parametrize("format", [FORMAT, UNSET])
+@pytest.mark.parametrize("format", [FORMAT, 2, UNSET])
 def test_all_events_of_a_collaboration_have_its_format(format: Any) -> None:
     table = eliminated(format)
     table.close()
     assert {event.format for event in table.events} == {format}
     assert verify(table.lines()).ok
+
+
+@pytest.mark.parametrize("format", [2, UNSET])
+def test_older_formats_keep_the_terms_they_began_with(format: Any) -> None:
+    """2-UCB is the bar, the arms left are the rule's, and the coverage is 1 - 2/T."""
+    table = Table(created(format=format, settlement="equal-share"))
+    assert (table.state.settlement.alone, table.state.settlement.coverage) == ("two-ucb", None)
+    new = Table(created(settlement="equal-share", alone="imed", coverage=0.9))
+    assert (new.state.settlement.alone, new.state.settlement.coverage) == ("imed", 0.9)
+    assert not {b"alone", b"coverage"} & {*encode(table.events[0]).split(b'"')}
+
+
+@pytest.mark.parametrize(
+    ("format", "fields"),
+    [
+        (UNSET, {"alone": "best"}),
+        (2, {"coverage": 0.99}),
+        (FORMAT, {"alone": UNSET}),
+        (FORMAT, {"coverage": UNSET}),
+        (FORMAT, {"alone": "chance"}),
+        (FORMAT, {"coverage": 1.0}),
+        (FORMAT, {"coverage": None}),
+    ],
+)
+def test_terms_that_no_controller_writes(format: Any, fields: dict[str, Any]) -> None:
+    create = msgspec.structs.replace(created(format=format, settlement="equal-share"), **fields)
+    found = verify([line(seal(create, GENESIS), create, None)])
+    assert found.problem is not None
+    assert found.problem.line == 1
 
 
 def test_a_tell_states_the_active_arms_when_it_changes_them() -> None:

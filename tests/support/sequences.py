@@ -29,7 +29,7 @@ def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **conf
         config["settlement"] = config.get("settlement") or "paper"
     checked = checked_config(Config(**config))
     if format is UNSET or format < 3:
-        del checked["parameters"]
+        checked |= {"parameters": UNSET, "alone": UNSET, "coverage": UNSET}
     return Create(seq=1, time=START, format=format, collaboration="c1", tie_seed=tie_seed, **checked)
 
 
@@ -119,7 +119,7 @@ def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,))
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
-        format=draw(st.sampled_from([FORMAT, FORMAT, UNSET])),
+        format=draw(st.sampled_from([FORMAT, FORMAT, 2, UNSET])),
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,

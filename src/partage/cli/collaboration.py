@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from partage import environment
-from partage.cli.facts import names, parameter_help, settlements, with_rules
+from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, settlements, with_rules
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
@@ -80,6 +80,13 @@ def create(
             help=f"The controller's fee, as a fraction of all compensations (default {DEFAULTS['fee']:g}).",
         ),
     ] = None,
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"{ALONE_HELP} The default is two-ucb with the paper's settlement, otherwise best."
+        ),
+    ] = None,
+    coverage: Annotated[str | None, typer.Option(metavar="C", help=COVERAGE_HELP)] = None,
     value: Annotated[
         str | None, typer.Option(metavar="V", help=f"Money per unit of reward (default {DEFAULTS['value']:g}).")
     ] = None,
@@ -107,6 +114,8 @@ def create(
             balance=balance if balance in (None, "inf") else _number("balance", balance),
             settlement=settlement,
             fee=None if fee is None else _number("fee", fee),
+            alone=alone,
+            coverage=None if coverage is None else _number("coverage", coverage),
             value=None if value is None else _number("value", value),
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
             invites=invites,

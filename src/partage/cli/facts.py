@@ -5,6 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from partage.rules import RULES, parameters
+from partage.settle import ALONE, COVERAGE
+
+ALONE_HELP = f"The learner that agents could play alone, and are compared with: {', '.join(ALONE)}."
+COVERAGE_HELP = (
+    f"The probability with which an equal-share settlement covers: from 0.5 to below 1 (default {COVERAGE:g})."
+)
 
 
 def names(options: Iterable[str], default: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partage.cli.facts import names, parameter_help, settlements, taking
+from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, settlements, taking
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
 from partage.errors import InputError, require
 from partage.rules import RULES
@@ -124,6 +124,19 @@ def simulate(
             rich_help_panel=PLAY,
         ),
     ] = None,
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{ALONE_HELP} An equal share charges nobody more than it costs. The default is two-ucb with the "
+            "paper's settlement, otherwise best. Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    coverage: Annotated[
+        str | None,
+        typer.Option(metavar="C", help=f"{COVERAGE_HELP} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
     runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs.", rich_help_panel=PLAY)] = "100",
     seed: Annotated[
         str, typer.Option(metavar="S", help="The same seed gives the same result.", rich_help_panel=PLAY)
@@ -132,7 +145,8 @@ def simulate(
         bool | None,
         typer.Option(
             "--baseline/--no-baseline",
-            help="Also play 2-UCB alone; the default is to do so if R times T is at most 1e9.",
+            help="Also play learners alone: 2-UCB, and those that --alone needs if T times the number of arms is at "
+            "most 2e7. The default is to do so if R times T is at most 1e9.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -167,7 +181,7 @@ def simulate(
         "sees": sees,
         "evidence": evidence,
     }
-    name, chosen, settled, taken = choose(file, played, rule, parameters, settlement, fee)
+    name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, fee, alone, coverage)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -177,7 +191,7 @@ def simulate(
                 runs=number(runs),  # type: ignore[arg-type]  # play says what is allowed
                 seed=number(seed),  # type: ignore[arg-type]
                 settlement=settled,
-                fee=taken,
+                **terms,
                 baseline=baseline,
                 jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
                 progress=progress,
@@ -223,11 +237,13 @@ def choose(
     parameters: Mapping[str, str | None] = MappingProxyType({}),
     settlement: str | None = None,
     fee: str | None = None,
-    sees: str | None = None,
-) -> tuple[str, Any, str, Any]:
-    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults.
+    alone: str | None = None,
+    coverage: str | None = None,
+) -> tuple[str, Any, str, dict[str, Any]]:
+    """Return the rule's name, the rule, the settlement and its terms: from options, the file, or the defaults.
 
-    `parameters` are the rule's, by name, as they were typed; None if they were not.
+    `parameters` are the rule's, by name, as they were typed; None if they were not. The terms are `fee`, `alone` and
+    `coverage`. A settlement chosen by an option takes only those of the file's terms that fit it.
     """
     from partage.gamefile import at, number
     from partage.rules import make_rule
@@ -240,12 +256,20 @@ def choose(
         # If the options chose the rule, those of the file's parameters apply that it takes.
         kept = {key: value for key, value in played.parameters.items() if rule is None or name in taking(key)}
         chosen = make_rule(name, **{**kept, **given})
-        taken: Any = (played.fee or 0) if fee is None else number(fee)
+        terms: dict[str, Any] = {
+            "fee": (played.fee or 0) if fee is None else number(fee),
+            "alone": alone or played.alone,
+            "coverage": played.coverage if coverage is None else number(coverage),
+        }
         if settlement is not None:
-            settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken
+            settled = settlement
         elif by_options and played.settlement in settlements() and played.settlement not in chosen.settlements:
             settled = "default"  # the file's settlement does not fit the rule that the options chose
         else:
             settled = played.settlement or "default"
-            settlement_for(settled, chosen, taken)  # so that an error names the file
-    return name, chosen, settled, taken
+            settlement_for(settled, chosen, **terms)  # so that an error names the file
+            return name, chosen, settled, terms
+        if not settled.startswith("equal-share"):  # the file's terms may not fit another settlement than the file's
+            terms["fee"] = 0 if fee is None else terms["fee"]
+            terms["coverage"] = None if coverage is None else terms["coverage"]
+    return name, chosen, settled, terms

@@ -76,6 +76,8 @@ class Operator:
         balance: float | str | None = None,
         settlement: str | None = None,
         fee: float | None = None,
+        alone: str | None = None,
+        coverage: float | None = None,
         value: float | None = None,
         claim_seconds: float | None = None,
         invites: int | None = None,
@@ -91,6 +93,9 @@ class Operator:
             The rule that decides each pull, and its balance if it takes one: at least 1, or "inf".
         settlement, fee
             Who gets and pays what, and the controller's fee as a fraction of all compensations.
+        alone, coverage
+            The learner that agents could play alone instead ("two-ucb", "kl-ucb", "imed", "thompson" or "best"), and
+            the probability with which an equal share covers.
         value
             Money per unit of reward.
         claim_seconds
@@ -108,6 +113,8 @@ class Operator:
             "balance": balance,
             "settlement": settlement,
             "fee": fee,
+            "alone": alone,
+            "coverage": coverage,
             "value": value,
             "claim_seconds": claim_seconds,
             "invites": invites,

@@ -24,7 +24,7 @@ from partage.ledger.fields import (
 )
 from partage.ledger.refusals import invalid
 from partage.rules import Rule, live_rules, make_rule
-from partage.settle import SETTLEMENTS
+from partage.settle import ALONE, SETTLEMENTS, settlement_for
 from partage.tape import Draws
 
 __all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
@@ -46,6 +46,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         by name.
     settlement, fee
         How the agents settle, and the controller's fee as a fraction of all compensations.
+    alone, coverage
+        The learner that agents could play alone instead, which limits what they pay, and the probability with which
+        an equal share covers. None: the default, which depends on the settlement.
     value
         Money per unit of reward.
     claim_seconds
@@ -60,6 +63,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     parameters: dict[str, bool | int | float | str] = {}
     settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
     fee: float = 0.0
+    alone: str | None = None
+    coverage: float | None = None
     value: float = 1.0
     claim_seconds: float = 60.0
 
@@ -96,6 +101,8 @@ def checked_config(config: Config) -> dict[str, Any]:
         raise not_allowed("claim_seconds")
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
+    rule = live_rule(config.rule, balance, parameters)
+    settlement = settlement_for(_checked_settlement(config, rule), rule, 0.0, config.alone, config.coverage)
     return {
         "name": config.name,
         "arms": tuple(config.arms),
@@ -103,8 +110,10 @@ def checked_config(config: Config) -> dict[str, Any]:
         "rule": config.rule,
         "balance": balance,
         "parameters": parameters,
-        "settlement": _checked_settlement(config, live_rule(config.rule, balance, parameters)),
+        "settlement": settlement.name,
         "fee": float(config.fee),
+        "alone": settlement.alone,
+        "coverage": settlement.coverage,
         "value": float(config.value),
         "claim_seconds": float(config.claim_seconds),
     }
@@ -190,7 +199,7 @@ def _checked_balance(name: str, balance: float | str | None) -> float | str | No
 
 
 def _checked_settlement(config: Config, rule: LiveRule) -> str:
-    """Return the settlement, which must fit the rule and the fee."""
+    """Return the settlement, which must fit the rule and its own fields."""
     name: str = config.settlement or DEFAULTS["settlement"]
     if name not in SETTLEMENTS:
         raise not_allowed("settlement")
@@ -199,4 +208,10 @@ def _checked_settlement(config: Config, rule: LiveRule) -> str:
         raise invalid("settlement", sentence)
     if config.fee and not name.startswith("equal-share"):
         raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use equal-share.")
+    if config.alone is not None and config.alone not in ALONE:
+        raise not_allowed("alone")
+    if config.coverage is not None and not 0.5 <= config.coverage < 1:
+        raise not_allowed("coverage")
+    if config.coverage is not None and not name.startswith("equal-share"):
+        raise invalid("coverage", f"The settlement {name} has no coverage; leave it out, or use equal-share.")
     return name

@@ -52,9 +52,10 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     value: float
     claim_seconds: float
     tie_seed: str
-    parameters: dict[str, bool | int | float | str] | UnsetType = (
-        UNSET  # all of the rule's but `balance`, from format 3
-    )
+    # From format 3 on. `parameters` are all of the rule's but `balance`.
+    parameters: dict[str, bool | int | float | str] | UnsetType = UNSET
+    alone: str | UnsetType = UNSET
+    coverage: float | UnsetType | None = UNSET
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
@@ -144,7 +145,7 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
         where all agents pay their ceilings.
     ceilings, ceiling_seed
         The most that each agent pays, in units of reward, and the seed of the plays that measured it. None where the
-        settlement has no ceilings.
+        settlement has no ceilings; the seed also where a formula gives them.
     profit
         What the controller keeps, in micro-units.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from partage.ledger.refusals import Refused, invalid
 from partage.rules import live_rules
-from partage.settle import SETTLEMENTS
+from partage.settle import ALONE, SETTLEMENTS
 
 LARGEST_BODY = 256 * 1024  # bytes
 MOST_ARMS = 1000
@@ -31,6 +31,8 @@ _ALLOWED = {
     "balance": 'a number of at least 1, or "inf"',
     "settlement": "one of " + ", ".join(SETTLEMENTS),
     "fee": "a number from 0 to 100: the controller's fee, as a fraction of all compensations",
+    "alone": "one of " + ", ".join(ALONE) + ": the learner that agents could play alone",
+    "coverage": "a number from 0.5 to below 1: the probability with which an equal share covers",
     "value": f"a number above 0, at most {MOST_VALUE:,.0f}: money per unit of reward",
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",

@@ -152,7 +152,11 @@ class BoardView(Struct):
 
 
 class CollaborationView(Struct):
-    """The configuration of a collaboration, and its progress."""
+    """The configuration of a collaboration, and its progress.
+
+    `coverage` is null if the settlement is not an equal share, and if it is one of format 1 or 2: there it is 1 -
+    2/T.
+    """
 
     id: str
     name: str
@@ -162,6 +166,8 @@ class CollaborationView(Struct):
     balance: float | str | None
     settlement: str
     fee: float
+    alone: str
+    coverage: float | None
     value: float
     claim_seconds: float
     created: int

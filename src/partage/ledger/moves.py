@@ -27,7 +27,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.refusals import Refused, conflict, forbidden, missing
 from partage.ledger.state import Answered, Member, State
-from partage.settle.money import CEILING_SEED, Settled
+from partage.settle.money import Settled
 
 _E = TypeVar("_E", bound=Event)
 
@@ -70,7 +70,7 @@ def close(turn: Turn, settled: Settled) -> Close:
         commit=tuple(commit),
         common_charge=settled.common_charge,
         ceilings=None if ceilings is None else dict(zip(state.members, ceilings, strict=True)),
-        ceiling_seed=None if ceilings is None else str(CEILING_SEED),
+        ceiling_seed=state.settlement.ceiling_seed,
         profit=settled.profit,
     )
 

@@ -24,7 +24,8 @@ from partage.ledger.events import (
     Tell,
     Tick,
 )
-from partage.settle import Settlement, settlement_for
+from partage.rules import Rule
+from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
 SNAPSHOT_FORMAT = "3"  # raise it whenever the fold or the contents of a state change
@@ -114,6 +115,13 @@ def tie_order(tie_seed: str, arms: int) -> list[int]:
     return [*permutation(run_key(tie_seed), TIE_ORDER, arms)]
 
 
+def _settlement(create: Create, rule: Rule) -> Settlement:
+    """Return the settlement by the terms of the collaboration's format."""
+    if create.alone is UNSET or create.coverage is UNSET:
+        return first_terms(settlement_for(create.settlement, rule, create.fee))
+    return settlement_for(create.settlement, rule, create.fee, create.alone, create.coverage)
+
+
 class State:
     """A collaboration after some of its events.
 
@@ -126,7 +134,7 @@ class State:
         self.config = create
         self.format = 1 if create.format is UNSET else create.format
         self.rule = rule_of(create)
-        self.settlement: Settlement = settlement_for(create.settlement, self.rule, create.fee)
+        self.settlement = _settlement(create, self.rule)
         self.seq = create.seq
         self.time = create.time
         self.board = Board(create.horizon, tie_order(create.tie_seed, arms), [False] * arms)

@@ -54,6 +54,8 @@ def collaboration_view(state: State) -> CollaborationView:
         balance=config.balance,
         settlement=config.settlement,
         fee=config.fee,
+        alone=state.settlement.alone,
+        coverage=state.settlement.coverage,
         value=config.value,
         claim_seconds=config.claim_seconds,
         created=config.time,

@@ -31,6 +31,8 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
         table.add_row(name.replace("_", " "), *_cells(estimate))
     table.add_section()
     table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
+    for label, estimate in _alone(figures):
+        table.add_row(label, *_cells(estimate))
     sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures))]
     console.print(table, "", *sentences, "", sep="\n")
 
@@ -78,10 +80,37 @@ def _subtitle(figures: dict[str, Any], sharing: str) -> str:
 def _rational(figures: dict[str, Any]) -> str:
     regret = "regret" if figures["settlement"] == "none" else "incentive regret"
     if figures["individually_rational"] is None:
-        return "Individually rational: not judged, because 2-UCB alone was not played (--baseline plays it)."
+        if figures["two_ucb_regret"] is None:
+            return "Individually rational: not judged, because no learner alone was played (--baseline plays them)."
+        return (
+            "Individually rational: not judged, because horizon times arms is too large to play "
+            f"{_learner(figures)} alone; --alone two-ucb compares with 2-UCB."
+        )
+    which = f" ({figures['best_alone']})" if figures["alone"] == "best" else ""
+    bar = f"{_learner(figures)}'s{which}"
     if figures["individually_rational"]:
-        return f"Individually rational: yes, no agent's mean {regret} is above 2-UCB's."
-    return f"Individually rational: no, some agent's mean {regret} is above 2-UCB's."
+        return f"Individually rational: yes, no agent's mean {regret} is above {bar}."
+    return f"Individually rational: no, some agent's mean {regret} is above {bar}."
+
+
+def _learner(figures: dict[str, Any]) -> str:
+    """Return the learner that agents are compared with."""
+    return {"best": "the best learner", "two-ucb": "2-UCB"}.get(figures["alone"], str(figures["alone"]))
+
+
+def _alone(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Return the rows of learners alone beyond 2-UCB: what was played, or what the best costs at least."""
+    played, best = figures["alone_regret"], figures["best_alone"]
+    if best is not None:
+        yield f"best alone: {best}", played[best]
+        return
+    if figures["alone"] in played and figures["alone"] != "two-ucb":
+        yield f"{figures['alone']} regret of one agent alone", played[figures["alone"]]
+    if figures["best_alone_at_least"] is not None:
+        yield (
+            "best alone, at least (formula)",
+            {"mean": float(f"{figures['best_alone_at_least']:.3g}"), "stderr": None},
+        )
 
 
 def _settled(figures: dict[str, Any]) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 It needs two inputs: the board at the end, and how often each agent pulled each arm.
 
-- Each pull of an eliminated arm is compensated at the arm's rate (`rates_of`). Pulls of the arms left are not.
+- The arms left are those that may still be the best (`arms_left`). Pulls of the others are compensated, each at the
+  arm's rate (`rates_of`).
 - Every agent pays the same charge (`common_charge`), but in an equal-share settlement never more than its ceiling: a
-  lower bound on what playing 2-UCB alone would have cost it (`ceilings_of`).
+  lower bound on what playing alone would have cost it (`ceilings_of`).
 - The settlement is finished if at most one arm is left (`finished`). Otherwise agents may have lost something on the
   arms left that nobody compensates (`uncovered`).
 
@@ -20,8 +21,12 @@ from typing import NamedTuple
 from partage.board import Board
 from partage.compiled import shared
 from partage.errors import MissingExtra
+from partage.evidence import mixture_loss
 from partage.settle import EQUAL_SHARE_EXPECTED, NONE, PAPER, Settlement
-from partage.settle.equal_share import gaps_of
+from partage.settle.ends import mean_end
+from partage.settle.equal_share import find_gaps, find_left, find_means, find_risks, leader_of, level_of
+from partage.settle.first_gaps import gaps_of
+from partage.settle.noiseless import lower_bound
 from partage.settle.paper import paper_charge, paper_rates
 
 
@@ -72,7 +77,7 @@ def settle(
     pulls
         One row per agent, one column per arm: explore pulls that were reported, and commit pulls.
     measured
-        The common charge and ceilings, if they are known already. Measuring ceilings takes up to a second.
+        The common charge and ceilings, if they are known already. Playing 2-UCB for ceilings may take a second.
     """
     totals = [sum(row[arm] for row in pulls) for arm in range(board.arms)]
     if measured is None:
@@ -86,8 +91,8 @@ def settle(
         rates=rates,
         common_charge=common,
         ceilings=ceilings,
-        finished=finished(board),
-        uncovered=uncovered(board, pulls) if settlement.kind != NONE else 0.0,
+        finished=finished(settlement, board),
+        uncovered=uncovered(settlement, board, pulls) if settlement.kind != NONE else 0.0,
         viable=charges_cover if ceilings is None else common is not None,
     )
 
@@ -95,9 +100,28 @@ def settle(
 # --- rates and ceilings ---------------------------------------------------------------------------------------
 
 
+class Box(NamedTuple):
+    """The games that a record allows: the best mean from `low` to `high`, each arm's gap from `lower` to `upper`.
+
+    `leader` is the arm of the highest mean, `best`. It has no gap, and neither have arms that may be as good, or that
+    nobody shares.
+    """
+
+    leader: int
+    best: float
+    low: float
+    high: float
+    lower: list[float]
+    upper: list[float]
+
+
 def rates_of(settlement: Settlement, board: Board) -> tuple[float, ...]:
     """Return the compensation for one pull of each arm: 0 for the arms left."""
-    return _gaps_and_rates(settlement, board)[2]
+    if settlement.kind == PAPER:
+        rates, log_horizon = [0.0] * board.arms, math.log(board.horizon)
+        paper_rates(board.counts, board.active, board.public, log_horizon, settlement.factor, rates)
+        return tuple(rates)
+    return tuple(box_of(settlement, board).upper) if settlement.has_ceilings else (0.0,) * board.arms
 
 
 def ceilings_of(settlement: Settlement, board: Board, steps: Sequence[int]) -> tuple[float, ...] | None:
@@ -106,7 +130,7 @@ def ceilings_of(settlement: Settlement, board: Board, steps: Sequence[int]) -> t
     Raises
     ------
     MissingExtra
-        If the settlement has ceilings and numba, which measures them, is not installed.
+        If ceilings are the cost of 2-UCB, and numba, which measures it, is not installed.
     """
     return rates_and_ceilings(settlement, board, steps)[1]
 
@@ -115,14 +139,11 @@ def rates_and_ceilings(
     settlement: Settlement, board: Board, steps: Sequence[int]
 ) -> tuple[tuple[float, ...], tuple[float, ...] | None]:
     """Return `rates_of` and `ceilings_of`, which read the same gaps."""
-    best, lower, rates = _gaps_and_rates(settlement, board)
     if not settlement.has_ceilings:
-        return rates, None
-    try:
-        from partage.settle.ceiling import ceilings
-    except ModuleNotFoundError as error:
-        raise MissingExtra("Measuring ceilings", "server") from error
-    return rates, tuple(ceilings(best, lower, rates, 2 * math.log(board.horizon), steps))
+        return rates_of(settlement, board), None
+    box = box_of(settlement, board)
+    found = _played if settlement.alone == "two-ucb" else _by_formula
+    return tuple(box.upper), tuple(found(settlement, board.horizon, box, steps))
 
 
 def worth(rates: Iterable[float], pulls: Iterable[int]) -> float:
@@ -133,17 +154,48 @@ def worth(rates: Iterable[float], pulls: Iterable[int]) -> float:
     return math.fsum(rate * count for rate, count in zip(rates, pulls, strict=True))
 
 
-def _gaps_and_rates(settlement: Settlement, board: Board) -> tuple[float, list[float], tuple[float, ...]]:
-    """Return the leader's mean and the lower ends of the gaps, which matter to ceilings only, and the rates."""
-    best, lower, rates = 0.0, [0.0] * board.arms, [0.0] * board.arms
-    if settlement.kind == PAPER:
-        log_horizon = math.log(board.horizon)
-        paper_rates(board.counts, board.active, board.public, log_horizon, settlement.factor, rates)
-    elif settlement.kind != NONE:
-        record = board.counts, board.record.sums, board.active, board.public
-        best = gaps_of(*record, board.horizon, settlement.kind == EQUAL_SHARE_EXPECTED, lower, rates)
-        rates = [0.0 if board.active[arm] else rates[arm] for arm in range(board.arms)]
-    return best, lower, tuple(rates)
+def box_of(settlement: Settlement, board: Board) -> Box:
+    """Return the games that an equal share reads from the record. The upper ends of its gaps are the rates."""
+    counts, sums, public, coverage = board.counts, board.record.sums, board.public, settlement.coverage
+    expected = settlement.kind == EQUAL_SHARE_EXPECTED
+    lower, upper = [0.0] * board.arms, [0.0] * board.arms
+    if coverage is None:
+        best = gaps_of(counts, sums, board.active, public, board.horizon, expected, lower, upper)
+        upper = [0.0 if board.active[arm] else upper[arm] for arm in range(board.arms)]
+        return Box(-1, best, best, best, lower, upper)
+    leader, left = leader_of(counts, sums, public), _left(settlement, board)
+    if leader < 0:
+        return Box(leader, 0.0, 0.0, 0.0, lower, upper)
+    best = sums[leader] / counts[leader]
+    if expected:
+        for arm in range(board.arms):
+            if public[arm] and not left[arm]:
+                lower[arm] = upper[arm] = best - sums[arm] / counts[arm]
+        smooth = (sums[leader] + 0.5) / (counts[leader] + 1.0)  # an arm that never failed may still fail
+        return Box(leader, best, smooth, smooth, lower, upper)
+    find_gaps(counts, sums, left, public, coverage, lower, upper)
+    # The inequality holds for the leader and each other arm, so also for the one that it loses least on.
+    others = [mixture_loss(counts[arm], sums[arm]) for arm in range(board.arms) if arm != leader and counts[arm]]
+    spend = level_of(board.arms, coverage) + mixture_loss(counts[leader], sums[leader]) + min(others, default=0.0)
+    low, high = (mean_end(counts[leader], best, spend, side) for side in (-1.0, 1.0))
+    return Box(leader, best, low, high, lower, upper)
+
+
+def _by_formula(settlement: Settlement, _horizon: int, box: Box, steps: Sequence[int]) -> list[float]:
+    """Return ceilings by the formula of `partage.settle.noiseless`."""
+    lower, upper = ([end for arm, end in enumerate(ends) if arm != box.leader] for ends in (box.lower, box.upper))
+    found = {each: lower_bound(settlement.alone, box.low, box.high, lower, upper, each) for each in {*steps}}
+    return [found[each] for each in steps]
+
+
+def _played(settlement: Settlement, horizon: int, box: Box, steps: Sequence[int]) -> list[float]:
+    """Return ceilings by plays of 2-UCB."""
+    try:
+        from partage.settle.ceiling import ceilings, first_ceilings
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Measuring ceilings", "server") from error
+    measure = first_ceilings if settlement.coverage is None else ceilings
+    return measure(box.best, box.lower, box.upper, 2 * math.log(horizon), steps)
 
 
 # --- the charge -----------------------------------------------------------------------------------------------
@@ -204,30 +256,45 @@ def equal_charge(bill: float, agents: int, ceiling: float) -> float:
 # --- the arms left --------------------------------------------------------------------------------------------
 
 
-def arms_left(board: Board) -> list[int]:
-    """Return the arms left: active and public."""
-    return [arm for arm in board.actives() if board.public[arm]]
+def arms_left(settlement: Settlement, board: Board) -> list[int]:
+    """Return the public arms that may still be the best.
+
+    An equal share finds them in the record. For other settlements, and by the terms of formats 1 and 2, they are the
+    arms that the rule did not eliminate.
+    """
+    return [arm for arm, is_left in enumerate(_left(settlement, board)) if is_left]
 
 
-def finished(board: Board) -> bool:
+def _left(settlement: Settlement, board: Board) -> list[bool]:
+    left = [board.active[arm] and board.public[arm] for arm in range(board.arms)]
+    if settlement.coverage is not None:
+        find_left(board.counts, board.record.sums, board.public, settlement.coverage, left)
+    return left
+
+
+def finished(settlement: Settlement, board: Board) -> bool:
     """Whether at most one arm is left."""
-    return len(arms_left(board)) <= 1
+    return len(arms_left(settlement, board)) <= 1
 
 
-def risks_of(board: Board) -> list[float]:
+def risks_of(settlement: Settlement, board: Board) -> list[float]:
     """Return the most that one pull of each arm left may have lost; 0 for other arms, and if only one is left."""
-    left, risks = arms_left(board), [0.0] * board.arms
-    if len(left) > 1:
-        ends = [1.0] * board.arms  # if none of them was broadcast, a pull may have lost everything
-        if any(board.counts[arm] for arm in left):
-            record = board.counts, board.record.sums, board.active, board.public
-            gaps_of(*record, board.horizon, False, [0.0] * board.arms, ends)
-        for arm in left:
-            risks[arm] = ends[arm]
-    return risks
+    left, risks = _left(settlement, board), [0.0] * board.arms
+    if sum(left) <= 1:
+        return risks
+    if settlement.coverage is not None:
+        low, high = [0.0] * board.arms, [1.0] * board.arms
+        find_means(board.counts, board.record.sums, settlement.coverage, low, high)
+        find_risks(left, low, high, risks)
+        return risks
+    ends = [1.0] * board.arms  # if none of them was broadcast, a pull may have lost everything
+    if any(board.counts[arm] for arm in range(board.arms) if left[arm]):
+        record = board.counts, board.record.sums, board.active, board.public
+        gaps_of(*record, board.horizon, False, [0.0] * board.arms, ends)
+    return [ends[arm] if left[arm] else 0.0 for arm in range(board.arms)]
 
 
-def uncovered(board: Board, pulls: Iterable[Sequence[int]]) -> float:
+def uncovered(settlement: Settlement, board: Board, pulls: Iterable[Sequence[int]]) -> float:
     """Return the most that an agent may have lost on the arms left: the largest amount over all agents."""
-    risks = risks_of(board)
+    risks = risks_of(settlement, board)
     return max((worth(risks, row) for row in pulls), default=0.0) if any(risks) else 0.0

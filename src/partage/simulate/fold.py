@@ -72,9 +72,9 @@ def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, fo
             charge = common_charge(settlement, board, board.counts, None) or 0.0
         else:
             (ceiling,) = ceilings
-            figures[_FINISHED] = finished(board)
+            figures[_FINISHED] = finished(settlement, board)
         if settlement.kind == EQUAL_SHARE:
-            risks = np.array(risks_of(board))
+            risks = np.array(risks_of(settlement, board))
     _fold(
         (game.gaps, game.starts, game.shared),
         (outcome.explore, outcome.led, outcome.rows, outcome.commit),

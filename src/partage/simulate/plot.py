@@ -39,6 +39,9 @@ def _agents(result: "Result", axes: Axes) -> None:
         axes.plot(np.arange(1, agents + 1), incentive, ".", color=ORANGE, label="after settlement")
     if result.two_ucb_regret is not None:
         axes.axhline(result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
+    if result.best_alone is not None:
+        best = result.alone_regret[result.best_alone].mean
+        axes.axhline(best, color=INK, linewidth=1, linestyle="--", label=f"best alone: {result.best_alone}")
     axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel="mean regret")
     axes.legend(frameon=False)
 

@@ -1,6 +1,7 @@
 """`Result`: the figures of merit of many runs, with standard errors."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,12 +11,15 @@ from numpy.typing import NDArray
 
 from partage.game import Game
 from partage.rules.rule import Rule, changed_parameters
-from partage.settle import EQUAL_SHARE, NONE, Settlement
+from partage.settle import ALONE, EQUAL_SHARE, NONE, Settlement
+from partage.settle.noiseless import lower_bound
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+
+LEARNERS = tuple(name for name in ALONE if name != "best")  # what agents may play alone; 2-UCB first
 
 
 class Estimate(NamedTuple):
@@ -77,8 +81,8 @@ class Result:
         Figures by run, and sums over runs for each agent.
     checkpoints
         Steps up to which `curve` gives the overall regret.
-    two_ucb_regret
-        Regret of one agent that plays 2-UCB alone; None if the baseline was not played.
+    alone_regret
+        Regret of one agent that plays a learner alone, for the learners that were played.
 
     Examples
     --------
@@ -97,7 +101,7 @@ class Result:
     seconds: float
     folded: Folded = field(repr=False)
     checkpoints: NDArray[np.int64] = field(repr=False)
-    two_ucb_regret: Estimate | None
+    alone_regret: Mapping[str, Estimate]
 
     # --- figures of merit -----------------------------------------------------------------------------------
 
@@ -195,12 +199,39 @@ class Result:
         """The agent with the highest mean incentive regret."""
         return int(np.argmax(self.folded.incentive))
 
+    # --- compared with playing alone ------------------------------------------------------------------------
+
+    @property
+    def two_ucb_regret(self) -> Estimate | None:
+        """Regret of one agent that plays 2-UCB alone; None if it was not played."""
+        return self.alone_regret.get("two-ucb")
+
+    @property
+    def best_alone(self) -> str | None:
+        """The learner that costs least alone; None unless all were played."""
+        if not all(name in self.alone_regret for name in LEARNERS):
+            return None
+        return min(LEARNERS, key=lambda name: self.alone_regret[name].mean)
+
+    @property
+    def best_alone_at_least(self) -> float | None:
+        """The least that any of these learners costs alone, by formula; None if the means are drawn for each run."""
+        means, best = self.game.means, int(np.argmax(self.game.means))
+        if np.isnan(means).any():
+            return None
+        mean, gaps = float(means[best]), np.delete(means[best] - means, best).tolist()
+        return lower_bound("best", mean, mean, gaps, gaps, self.game.horizon)
+
+    @property
+    def bar(self) -> Estimate | None:
+        """Regret of the learner alone that agents are compared with (`settlement.alone`); None if not played."""
+        name = self.best_alone if self.settlement.alone == "best" else self.settlement.alone
+        return None if name is None else self.alone_regret.get(name)
+
     @property
     def individually_rational(self) -> bool | None:
-        """Whether every agent's mean incentive regret is at most that of 2-UCB alone; None without the baseline."""
-        if self.two_ucb_regret is None:
-            return None
-        return bool(self.incentive_regret(self.worst_agent).mean <= self.two_ucb_regret.mean)
+        """Whether every agent's mean incentive regret is at most the `bar`; None if that was not played."""
+        return None if self.bar is None else bool(self.incentive_regret(self.worst_agent).mean <= self.bar.mean)
 
     def _figure(self, name: str) -> Estimate:
         return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
@@ -225,8 +256,8 @@ class Result:
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
-        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
-        Parameters of the rule, apart from the balance, are listed if they are not the default.
+        An equal-share settlement adds its fee, its coverage, and the fractions of runs in which it was viable and
+        finished. Parameters of the rule, apart from the balance, are listed if they are not the default.
 
         Parameters
         ----------
@@ -239,7 +270,12 @@ class Result:
 
         balance = getattr(self.rule, "balance", None)
         changed = changed_parameters(self.rule)
-        equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
+        equal_share = {
+            "fee": self.settlement.fee,
+            "coverage": self.settlement.coverage,
+            "viable": self.viable,
+            "finished": self.finished,
+        }
         return {
             "rule": rule or self.rule.name,
             "settlement": self.settlement.name,
@@ -251,6 +287,10 @@ class Result:
             "seconds": self.seconds,
             "metrics": {name: estimate(getattr(self, name)) for name in FIGURES},
             "two_ucb_regret": estimate(self.two_ucb_regret),
+            "alone": self.settlement.alone,
+            "alone_regret": {name: estimate(regret) for name, regret in self.alone_regret.items()},
+            "best_alone": self.best_alone,
+            "best_alone_at_least": self.best_alone_at_least,
             "individually_rational": self.individually_rational,
             "arms": [
                 {

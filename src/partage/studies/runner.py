@@ -123,12 +123,12 @@ def _played(study: Study, plan: Plan, works: dict[str, _Work], runs: int, seed: 
     needed = {digest for digests in plan.values() for digest in digests}
     folded = {digest: works[digest].joined() for digest in needed}
 
-    def result(digest: str, alone: Estimate | None) -> Result:
+    def result(digest: str, alone: dict[str, Estimate]) -> Result:
         work, task = works[digest], works[digest].task
         played = len(folded[digest].figures)
         settings = task.game, task.rule, task.settlement, played, task.seed
         return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone)
 
-    alones = {key: result(alone, None) for key, (_, alone) in plan.items()}
-    results = {key: result(task, alones[key].overall_regret) for key, (task, _) in plan.items()}
+    alones = {key: result(alone, {}) for key, (_, alone) in plan.items()}
+    results = {key: result(task, {"two-ucb": alones[key].overall_regret}) for key, (task, _) in plan.items()}
     return Played(study, runs, seed, sum(works[digest].seconds for digest in needed), results, alones)

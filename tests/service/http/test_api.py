@@ -59,6 +59,8 @@ def test_defaults(url: str) -> None:
         "balance": None,
         "settlement": "equal-share-expected",
         "fee": 0.0,
+        "alone": "best",
+        "coverage": 0.99,
         "value": 1.0,
         "claim_seconds": 60.0,
         "created": 0,

@@ -151,6 +151,11 @@ BAD = [
     ("settlement", 3),
     ("fee", -0.1),
     ("fee", "0.1"),
+    ("alone", SENT),
+    ("alone", 3),
+    ("coverage", 0.4),
+    ("coverage", 1),
+    ("coverage", "0.9"),
     ("value", 0),
     ("value", -1),
     ("value", 1e300),
@@ -192,6 +197,7 @@ def test_configurations(server: Server, field: str, value: Any) -> None:
         ({"rule": "balanced-etc", "balance": "inf", "settlement": "paper"}, "settlement"),
         ({"rule": "balanced-etc", "settlement": "paper", "fee": 0.1}, "fee"),
         ({"settlement": "none", "fee": 0.1}, "fee"),
+        ({"settlement": "none", "coverage": 0.9}, "coverage"),
     ],
 )
 def test_configurations_that_do_not_fit_together(server: Server, config: dict[str, Any], field: str) -> None:
@@ -434,6 +440,8 @@ NAMES = [
     "rule",
     "settlement",
     "fee",
+    "alone",
+    "coverage",
     "value",
     "claim_seconds",
     "invites",

@@ -8,7 +8,6 @@ from partage.ledger.events import Close
 from partage.ledger.state import State
 from partage.ledger.verify.lines import Wrong
 from partage.settle.money import (
-    CEILING_SEED,
     Account,
     account,
     ceilings_of,
@@ -86,7 +85,7 @@ def _check_ceilings(state: State, event: Close, known: list[str]) -> bool:
         if stated is not None or event.ceiling_seed is not None:
             raise Wrong(f"it states ceilings, and the settlement {settlement.name} has none.")
         return True
-    if stated is None or stated.keys() != state.members.keys() or event.ceiling_seed != str(CEILING_SEED):
+    if stated is None or stated.keys() != state.members.keys() or event.ceiling_seed != settlement.ceiling_seed:
         raise Wrong("it does not state every agent's ceiling and the seed of the plays that measured it.")
     if not all(0 <= ceiling <= state.config.horizon for ceiling in stated.values()):
         raise Wrong("a ceiling is not between 0 and the horizon.")

@@ -137,16 +137,14 @@ def _created(event: AnyEvent) -> TolerantState:
     if not isinstance(event, Create):
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
-    first = event.parameters is UNSET
+    stated = {name: value for name, value in given.items() if value is not UNSET}
     try:
-        written = checked_config(
-            Config(**{**given, "arms": list(event.arms), "parameters": {} if first else event.parameters})
-        )
-        same = {**written, "parameters": UNSET if first else written["parameters"]} == given
-        same = same and first == (event.format is UNSET or event.format < 3)
+        checked = checked_config(Config(**{**stated, "arms": list(event.arms)}))
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if not same or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
+    if event.format is UNSET or event.format < 3:
+        checked |= {"parameters": UNSET, "alone": UNSET, "coverage": UNSET}
+    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)
 

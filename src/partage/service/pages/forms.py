@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from partage.errors import InputError
 from partage.ledger.config import DEFAULTS as CONFIG
 from partage.ledger.fields import not_allowed
 from partage.ledger.messages import NewCollaboration
@@ -33,11 +32,11 @@ class RuleOption(NamedTuple):
 
 
 class SettlementOption(NamedTuple):
-    """A settlement in the form, and whether it takes a fee."""
+    """A settlement in the form, and which of the form's fields it takes."""
 
     name: str
     summary: str
-    fee: bool
+    takes: tuple[str, ...]
 
 
 def rule_options() -> list[RuleOption]:
@@ -50,16 +49,13 @@ def rule_options() -> list[RuleOption]:
 
 def settlement_options() -> list[SettlementOption]:
     """Return the settlements to choose from."""
-    return [SettlementOption(name, SUMMARIES.get(name, ""), _takes_fee(name)) for name in SETTLEMENTS]
+    return [SettlementOption(name, SUMMARIES.get(name, ""), _takes(name)) for name in SETTLEMENTS]
 
 
-def _takes_fee(settlement: str) -> bool:
+def _takes(settlement: str) -> tuple[str, ...]:
+    """Return the fields that only an equal share takes, if it is one."""
     rule = next(made for made in (rule() for rule in live_rules().values()) if settlement in made.settlements)
-    try:
-        settlement_for(settlement, rule, fee=1.0)
-    except InputError:
-        return False
-    return True
+    return ("fee", "alone", "coverage") if settlement_for(settlement, rule).has_ceilings else ()
 
 
 def parameters() -> dict[str, Parameter]:
@@ -122,6 +118,8 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         balance=balance,
         settlement=form.get("settlement") or CONFIG["settlement"],
         fee=number(form, "fee"),
+        alone=form.get("alone", "").strip() or None,
+        coverage=number(form, "coverage") if form.get("coverage", "").strip() else None,
         value=number(form, "value"),
         claim_seconds=number(form, "claim_seconds"),
         invites=int(invites),

@@ -33,6 +33,7 @@ from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh
 from partage.service.runtime.sessions import SESSION_TIME, Who
+from partage.settle import ALONE, COVERAGE
 
 YEAR = 365 * 24 * 3600
 LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a login form stays valid
@@ -201,6 +202,8 @@ def create_form(
         "settlements": forms.settlement_options(),
         "parameters": forms.parameters(),
         "default_settlement": forms.defaults()["settlement"],
+        "alone": ALONE,
+        "default_coverage": COVERAGE,
     }
 
 
