@@ -104,6 +104,10 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "sees None": (lambda: partage.IMED(sees=None), ("sees", "None", "own, shared or both")),
     "sees a list": (lambda: make_rule("kl-ucb", sees=["own"]), ("sees", "['own']", "own, shared or both")),
     "sees for 2-UCB": (lambda: make_rule("two-ucb", sees="both"), ("two-ucb", "'both'", "no sees")),
+    "broadcast price below 0": (
+        lambda: partage.play(GAME, ETC, broadcast_price=-1),
+        ("broadcast price", "-1", "at least 0"),
+    ),
     "runs below 1": (lambda: partage.play(GAME, ETC, runs=0), ("runs", "0", f"{WHOLE} 1")),
     "half a run": (lambda: partage.play(GAME, ETC, runs=2.5), ("runs", "2.5", f"{WHOLE} 1")),
     "seed below 0": (lambda: partage.play(GAME, ETC, seed=-1), ("seed", "-1", f"{WHOLE} 0")),

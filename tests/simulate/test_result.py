@@ -9,10 +9,12 @@ import pytest
 from partage import (
     IMED,
     BalancedETC,
+    BalancedGLR,
     Estimate,
     Game,
     InputError,
     RandomBernoulli,
+    SharedIMED,
     Sharing,
     TwoUCB,
     bernoulli,
@@ -194,3 +196,30 @@ def test_known_value_of_two_ucb_alone():
     game = Game(bernoulli(PAPER_ARMS), Sharing.nothing(1, 10), horizon=10**6)
     measured = play(game, TwoUCB(), runs=400, seed=0, baseline=False).overall_regret
     assert abs(measured.mean - 742.2) < 4 * math.hypot(measured.stderr, 2.5)
+
+
+def test_a_broadcast_price_counts_as_regret_and_is_compensated():
+    game = Game(bernoulli([0.9, 0.6]), Sharing.round_robin(4, 2), horizon=2000)
+    settings = {"runs": 20, "seed": 3, "settlement": "equal-share-expected", "baseline": False}
+    free = play(game, BalancedGLR(), **settings)
+    priced = play(game, BalancedGLR(), broadcast_price=0.5, **settings)
+    shared = free.frame()["broadcasts"].to_numpy()
+    assert priced.frame()["broadcasts"].to_list() == shared.tolist(), "play is the same"
+    regret, dear = (result.frame()["overall_regret"].to_numpy() for result in (free, priced))
+    assert dear == pytest.approx(regret + 0.5 * shared)
+    for result, price in ((free, 0.0), (priced, 0.5)):
+        frame = result.frame()
+        # What all agents lose after the settlement is what they lost before, plus the profit.
+        incentive = result.folded.incentive.sum() / result.runs
+        assert incentive == pytest.approx((regret + price * shared).mean() + frame["controller_profit"].mean())
+    assert priced.as_dict()["broadcast_price"] == 0.5
+    assert "broadcast_price" not in free.as_dict()
+
+
+def test_commits_by_own_rewards_are_not_compensated():
+    """Only explore pulls are: the controller does not know what such an agent committed to."""
+    game = Game(bernoulli([0.9, 0.3]), Sharing.lists([[0], [1], []], 2), horizon=3000)
+    result = play(game, SharedIMED(own=5), runs=30, seed=1, settlement="equal-share-expected", baseline=False)
+    silent = 2
+    charges = result.folded.incentive[silent] - result.folded.regret[silent]
+    assert charges >= 0, "the one who never explores receives nothing"

@@ -137,6 +137,15 @@ def simulate(
         str | None,
         typer.Option(metavar="C", help=f"{COVERAGE_HELP} Overrides the file's.", rich_help_panel=PLAY),
     ] = None,
+    broadcast_price: Annotated[
+        str,
+        typer.Option(
+            metavar="P",
+            help="What a broadcast costs the agent that makes it, in units of reward. It counts as regret, and an equal "
+            "share compensates it.",
+            rich_help_panel=PLAY,
+        ),
+    ] = "0",
     runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs.", rich_help_panel=PLAY)] = "100",
     seed: Annotated[
         str, typer.Option(metavar="S", help="The same seed gives the same result.", rich_help_panel=PLAY)
@@ -192,6 +201,7 @@ def simulate(
                 seed=number(seed),  # type: ignore[arg-type]
                 settlement=settled,
                 **terms,
+                broadcast_price=number(broadcast_price),  # type: ignore[arg-type]
                 baseline=baseline,
                 jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
                 progress=progress,

@@ -60,8 +60,20 @@ def join(parts: list[Folded]) -> Folded:
     return Folded(*rows, *sums)
 
 
-def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, folded: Folded) -> None:
-    """Settle one run and write its figures of merit into row `row`."""
+def fold(
+    game: GameTable,
+    outcome: Outcome,
+    settlement: Settlement,
+    row: int,
+    folded: Folded,
+    price: float = 0.0,
+    commits_paid: bool = True,
+) -> None:
+    """Settle one run and write its figures of merit into row `row`.
+
+    Each broadcast costs its agent `price`, which an equal share compensates. Commits are not compensated unless
+    `commits_paid`: where agents commit by their own rewards, nobody else knows what they pulled.
+    """
     rates = risks = np.zeros(game.arms)
     charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
@@ -78,7 +90,7 @@ def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, fo
     _fold(
         (game.gaps, game.starts, game.shared),
         (outcome.explore, outcome.led, outcome.rows, outcome.commit),
-        (settlement.kind, settlement.fee, rates, risks, charge, ceiling),
+        (settlement.kind, settlement.fee, rates, risks, charge, ceiling, price, commits_paid),
         figures,
         (folded.regret, folded.regret_squares, folded.incentive, folded.incentive_squares),
     )
@@ -101,23 +113,25 @@ def _fold(game, outcome, settlement, figures, sums):
     """Add up what each agent lost, received and paid. Unused array arguments would cost time, so it has none."""
     gaps, starts, shared = game
     explore, led, rows, commit = outcome
-    kind, fee, rates, risks, charge, ceiling = settlement
+    kind, fee, rates, risks, charge, ceiling, price, commits_paid = settlement
+    paid = price if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED else 0.0
     agents = len(starts) - 1
     regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
         for entry in range(starts[agent], starts[agent + 1]):
             pulls, arm = explore[entry], shared[entry]
-            explored += gaps[arm] * pulls
-            regret[agent] += gaps[arm] * pulls
-            compensation[agent] += rates[arm] * pulls
+            explored += (gaps[arm] + price) * pulls
+            regret[agent] += (gaps[arm] + price) * pulls
+            compensation[agent] += (rates[arm] + paid) * pulls
             uncovered[agent] += risks[arm] * pulls
     for row in range(rows[0]):
         arm = led[row]
         for agent in range(agents):
             pulls = commit[row, agent]
             regret[agent] += gaps[arm] * pulls
-            compensation[agent] += rates[arm] * pulls
+            if commits_paid:
+                compensation[agent] += rates[arm] * pulls
             uncovered[agent] += risks[arm] * pulls
 
     compensated, most_uncovered = 0.0, 0.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.checks import count
+from partage.checks import count, number_from
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import make_rule
@@ -34,6 +34,7 @@ def play(
     fee: float = 0.0,
     alone: str | None = None,
     coverage: float | None = None,
+    broadcast_price: float = 0.0,
     baseline: bool | None = None,
     checkpoints: Sequence[int] = (),
     jobs: int | None = None,
@@ -64,6 +65,9 @@ def play(
     coverage
         The probability with which the gaps that an equal share reads from the record hold: from 0.5 to below 1, by
         default 0.99.
+    broadcast_price
+        What a broadcast costs the agent that makes it. It counts as regret, but not in `Result.curve`, and an equal
+        share compensates it.
     baseline
         Whether to play learners alone too, as the baseline for individual rationality: 2-UCB, and those that `alone`
         needs. By default 2-UCB is played if runs times horizon is at most 10^9. The others take longer: they are
@@ -98,7 +102,7 @@ def play(
         raise InputError(f"The baseline is {baseline!r}; it must be True, False or None.")
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
-    task = new_task(game, rule, settlement, seed, checkpoints, fee, alone, coverage)
+    task = new_task(game, rule, settlement, seed, checkpoints, fee, alone, coverage, broadcast_price)
     with workers(on, jobs) as spread:
         compile_rule(task)
         started = time.perf_counter()
@@ -110,7 +114,9 @@ def play(
                 lone = alone_task(task, learner=learner)
                 compile_rule(lone)
                 bars[learner] = Estimate.of(_folded(lone, times, spread, None).figures[:, 0])
-    return Result(game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, bars)
+    return Result(
+        game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, bars, task.broadcast_price
+    )
 
 
 def new_task(
@@ -122,6 +128,7 @@ def new_task(
     fee: float = 0.0,
     alone: str | None = None,
     coverage: float | None = None,
+    broadcast_price: float = 0.0,
 ) -> Task:
     """Check the arguments of a play, and return what all of its chunks have in common."""
     game, rule = checked_game(game), checked_rule(rule)
@@ -131,7 +138,8 @@ def new_task(
     steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
-    return Task(game, rule, settlement_for(settlement, rule, fee, alone, coverage), seed, steps)
+    price = number_from("The broadcast price", broadcast_price, low=0)
+    return Task(game, rule, settlement_for(settlement, rule, fee, alone, coverage), seed, steps, price)
 
 
 def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None, learner: str = "two-ucb") -> Task:

@@ -83,6 +83,8 @@ class Result:
         Steps up to which `curve` gives the overall regret.
     alone_regret
         Regret of one agent that plays a learner alone, for the learners that were played.
+    broadcast_price
+        What each broadcast adds to the regret of its agent.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Result:
     folded: Folded = field(repr=False)
     checkpoints: NDArray[np.int64] = field(repr=False)
     alone_regret: Mapping[str, Estimate]
+    broadcast_price: float = 0.0
 
     # --- figures of merit -----------------------------------------------------------------------------------
 
@@ -303,4 +306,5 @@ class Result:
             ],
             **(equal_share if self.viable is not None else {}),
             **({"parameters": changed} if changed else {}),
+            **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
         }
