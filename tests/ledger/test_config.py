@@ -27,7 +27,7 @@ def refusal(**given: Any) -> Refused:
 
 def test_the_defaults_are_the_recommended_ones() -> None:
     assert DEFAULTS == {
-        "rule": "balanced-glr",
+        "rule": "shared-imed",
         "balance": None,
         "settlement": "equal-share-expected",
         "fee": 0.0,
@@ -37,7 +37,7 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "claim_seconds": 60.0,
     }
     recorded = {**DEFAULTS, "alone": "best", "coverage": 0.99}
-    recorded["parameters"] = {"lead": 3.0, "evidence": "likelihood", "indifference": True}
+    recorded["parameters"] = {"lead": 4.0, "own": 0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 
@@ -152,7 +152,7 @@ def test_a_new_collaboration_is_a_configuration_with_invites() -> None:
     with pytest.raises(Refused) as refused:
         checked_new_collaboration(new)
     assert refused.value.field == "invites"
-    assert checked_new_collaboration(NewCollaboration(name="Trial", arms=["a"], horizon=10))["rule"] == "balanced-glr"
+    assert checked_new_collaboration(NewCollaboration(name="Trial", arms=["a"], horizon=10))["rule"] == "shared-imed"
 
 
 @pytest.mark.parametrize(

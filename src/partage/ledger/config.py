@@ -58,7 +58,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     arms: list[str]
     horizon: int | float
-    rule: str = "balanced-glr"
+    rule: str = "shared-imed"
     balance: float | str | None = None
     parameters: dict[str, bool | int | float | str] = {}
     settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1

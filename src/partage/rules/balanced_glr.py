@@ -85,7 +85,7 @@ class BalancedGLR(BuiltIn):
     indifference: bool = True
 
     name = "balanced-glr"
-    summary = "Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended."
+    summary = "Certified: the best arm is ever eliminated with probability at most 1/T."
     parameters = (
         Parameter(
             name="lead",

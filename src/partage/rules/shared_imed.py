@@ -70,7 +70,7 @@ class SharedIMED(BuiltIn):
     own: int = 0
 
     name = "shared-imed"
-    summary = "Least regret: what is still worth exploring depends on how much the group has pulled."
+    summary = "Least regret: what is worth exploring depends on how much the group has pulled. Recommended."
     parameters = (
         Parameter(
             name="lead",
