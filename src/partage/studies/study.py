@@ -104,8 +104,9 @@ class Table(NamedTuple):
 class Panel:
     """One set of axes: its curves, the label of the vertical axis, and whether axes are logarithmic.
 
-    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves. With `linear_to`,
-    the vertical axis is linear up to that value on both sides of 0, and logarithmic beyond.
+    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves; the dotted line at 1
+    is what `dotted` says. With `linear_to`, the vertical axis is linear up to that value on both sides of 0, and
+    logarithmic beyond.
     """
 
     curves: Sequence[Curve]
@@ -116,6 +117,7 @@ class Panel:
     marks: "Callable[[Played], Sequence[Mark]]" = lambda played: ()
     rows: Sequence[str] = ()
     dots: "Callable[[Played], Sequence[Dots]]" = lambda played: ()
+    dotted: str = "the limit"
     linear_to: float | None = None
 
 
