@@ -82,6 +82,7 @@ def test_the_study_is_played_only_when_named():
     assert "frontier" not in STUDIES
     assert not {study.name for study in find([])} & {study.name for study in BEYOND["frontier"]}
     assert [study.name for study in find(["frontier"])] == ["frontier", "frontier-viability"]
+    assert [study.name for study in find(["broadcasts"])] == ["broadcasts"]
 
 
 def test_every_game_has_a_sharer_for_each_arm_and_no_protocol_stays_small():
