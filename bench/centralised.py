@@ -34,6 +34,7 @@ RULES = {"IMED": IMED(), "Thompson": Thompson(), "KL-UCB": KLUCB()}
 PART = 1000  # a block is at most this part of an arm's pulls
 ONE_BY_ONE = 200  # so many rewards are drawn one by one; the sum of more is drawn from the normal distribution
 RUNS, RANDOM_RUNS = 1000, 5000
+SHORT, SHORT_RUNS = 10**5, 5000  # up to so many pulls, play is so fast that more runs cost little
 CHECKED = (  # arms, pulls and runs
     ("paper's arms", 10**5, 200),
     ("Beta arms", 10**5, 50),
@@ -313,6 +314,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--random-runs", type=int, default=RANDOM_RUNS, help="runs of games with random arms")
+    parser.add_argument("--short-runs", type=int, default=SHORT_RUNS, help=f"runs of games of up to {SHORT:,} pulls")
     parser.add_argument("--out", type=Path, default=centralised.FILE)
     asked = parser.parse_args()
     if asked.check:
@@ -343,7 +345,7 @@ def write(asked):
     started, rows = time.perf_counter(), []
     for name, (arms, checkpoints) in tasks().items():
         drawn = any(isinstance(arm, RandomBernoulli) for arm in arms)
-        runs = asked.random_runs if drawn else asked.runs
+        runs = asked.random_runs if drawn else asked.short_runs if checkpoints[-1] <= SHORT else asked.runs
         for rule in RULES:
             if drawn and rule == "Thompson":
                 continue
@@ -366,7 +368,8 @@ def write(asked):
                     f"{time.perf_counter() - started:4.0f} s  {rule}, {name}, {pulls:,}: {mean:.2f} ± {error:.2f}",
                     flush=True,
                 )
-    command = f"python -m bench.centralised --runs {asked.runs} --random-runs {asked.random_runs} --seed {asked.seed}"
+    runs = f"--runs {asked.runs} --random-runs {asked.random_runs} --short-runs {asked.short_runs}"
+    command = f"python -m bench.centralised {runs} --seed {asked.seed}"
     arms = {name: centralised.spelled(arms) for name, (arms, _) in tasks().items()}
     lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
     head = json.dumps({"command": command, "arms": arms}, indent=2).removesuffix("\n}")

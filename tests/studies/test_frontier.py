@@ -11,7 +11,17 @@ from partage.report.csv_and_parquet import table
 from partage.report.draw import draw
 from partage.simulate.parallel import workers
 from partage.simulate.result import Estimate
-from partage.studies import FAILS, HOLDS, STUDIES, find, frontier, frontier_viability, play_studies
+from partage.studies import (
+    FAILS,
+    HOLDS,
+    STUDIES,
+    find,
+    frontier,
+    frontier_bars,
+    frontier_games,
+    frontier_viability,
+    play_studies,
+)
 from partage.studies.catalogue import BEYOND
 
 # --- the limit ------------------------------------------------------------------------------------------------
@@ -26,13 +36,43 @@ def test_the_limit_is_that_of_all_pulls_of_the_group():
     assert frontier.limit(places["random, M = 100"]) is None
 
 
-def test_one_learner_is_in_every_table(played):
+def test_both_bars_are_in_every_table_and_come_first(played):
     study = played[0]
-    for shown in study.study.tables(study):
-        assert any("centralised IMED (M·T pulls)" in (cell, *shown.headings) for row in shown.rows for cell in row)
-    rows = frontier.side_by_side(study).rows
-    assert sum(row[0] == "centralised IMED (M·T pulls)" for row in rows) == len(frontier.GAMES)
-    assert frontier.CENTRALISED in [each.label for each in frontier.dots(study)]
+    goals, rules = study.study.tables(study)
+    assert list(goals.headings[1:3]) == ["best alone, all agents", "one learner (M·T pulls)"]
+    names = [row[0] for row in rules.rows]
+    for setting in frontier.GAMES:
+        (start,) = (at for at, name in enumerate(names) if name.split(" (limit")[0] == setting.name)
+        below = names[start + 1 :]
+        assert below[0] == "centralised IMED (M·T pulls)"
+        bars = below.index("Thompson alone")
+        assert below[bars : bars + 5] == [*frontier_games.STRONG, "2-UCB alone", "Shared-IMED"]
+    assert [each.label for each in frontier.dots(study)][:2] == ["best alone", "2-UCB alone"]
+
+
+def test_the_best_alone_is_the_one_that_loses_least(played):
+    study = played[0]
+    for place in frontier.PLACES.values():
+        means = {name: study.result(place, name).overall_regret.mean for name in frontier_games.STRONG}
+        means["2-UCB alone"] = study.alone(place, frontier_games.ETC).overall_regret.mean
+        best = frontier_bars.best_alone(study, place)
+        assert (best.name, best.regret.mean) == min(means.items(), key=lambda item: item[1])
+        assert best.times(7).regret.mean == pytest.approx(7 * min(means.values()))
+
+
+def test_games_with_the_same_arms_and_horizon_share_what_is_played_alone():
+    counting = []
+    alone = [line for line in frontier.STUDY.lines if line.name == "IMED alone"]
+    play = replace(frontier.STUDY, lines=[short(line) for line in alone])
+
+    def spread(chunks):
+        counting.extend(chunks)
+        with workers(jobs=1) as inner:
+            yield from inner(chunks)
+
+    play_studies([play], spread, runs=1)
+    games = [chunk.task.game for chunk in counting if chunk.task.rule == partage.IMED()]
+    assert len(games) == len(frontier.ARMS_OF)  # all cut to the same horizon
 
 
 # --- the data -------------------------------------------------------------------------------------------------
@@ -42,6 +82,7 @@ def test_the_study_is_played_only_when_named():
     assert "frontier" not in STUDIES
     assert not {study.name for study in find([])} & {study.name for study in BEYOND["frontier"]}
     assert [study.name for study in find(["frontier"])] == ["frontier", "frontier-viability"]
+    assert [study.name for study in find(["broadcasts"])] == ["broadcasts"]
 
 
 def test_every_game_has_a_sharer_for_each_arm_and_no_protocol_stays_small():
@@ -55,9 +96,16 @@ def test_every_game_has_a_sharer_for_each_arm_and_no_protocol_stays_small():
 
 
 def test_rules_settlements_and_games_are_those_asked_for():
-    names = {rule.rule.name for rule in frontier.RULES}
-    assert names == {"no-protocol", "full-sharing", "balanced-etc", "kl-etc", "balanced-glr"}
-    assert any(rule.rule == partage.BalancedETC(math.inf) for rule in frontier.RULES)
+    rules = [rule.rule for rule in frontier.RULES]
+    everywhere = {rule.rule.name for rule in frontier.RULES if rule.everywhere}
+    assert everywhere == {"shared-imed", "full-sharing", "balanced-etc", "kl-etc", "balanced-glr"}
+    for rule in (
+        partage.BalancedETC(math.inf),
+        partage.SharedIMED(own=30),
+        partage.BalancedGLR(evidence="betting"),
+        *(learner("both") for learner in (partage.IMED, partage.Thompson, partage.KLUCB)),
+    ):
+        assert rule in rules
     assert {line.settlement for line in frontier_viability.STUDY.lines} == {
         "paper",
         "equal-share",
@@ -103,7 +151,9 @@ def test_it_plays_and_says_what_it_found(played):
 
 def test_a_line_is_played_where_and_as_often_as_it_says(played):
     rules, viability = played
-    assert {at for name, at in rules.results if name == frontier.NO_PROTOCOL} == {7, 8, 9, 10}
+    assert {at for name, at in rules.results if name == frontier.NO_PROTOCOL} == {7, 8, 9, 10, 12, 13}
+    assert {at for name, at in rules.results if name == frontier_games.OWN} == {2, 3, 4, 8, 12, 13}
+    assert {at for name, at in rules.results if name in frontier_games.BOTH} == {12, 13}
     assert rules.result(1, frontier.GLR).runs == 4
     assert viability.result(2).runs == 3
     assert math.isnan(rules.along("overall_regret", frontier.NO_PROTOCOL)[0].mean)
@@ -112,7 +162,7 @@ def test_a_line_is_played_where_and_as_often_as_it_says(played):
 
 def test_a_line_off_the_axis_is_refused():
     line = replace(frontier.STUDY.lines[-1], places=(99,))
-    with pytest.raises(partage.InputError, match="plays the line 'Balanced-GLR, settled' at \\(99,\\)"):
+    with pytest.raises(partage.InputError, match="plays the line 'KL-UCB alone' at \\(99,\\)"):
         replace(frontier.STUDY, lines=[line])
 
 
@@ -164,4 +214,4 @@ def test_break_even_is_the_first_place_from_which_all_is_well():
     ("mean", "stderr", "said"), [(0.5, 0.1, "yes"), (1.5, 0.1, "no"), (0.9, 0.1, "?"), (0.5, None, "?")]
 )
 def test_rationality_in_a_word(mean, stderr, said):
-    assert frontier.held(Estimate(mean, stderr)) == said
+    assert frontier_bars.held(Estimate(mean, stderr)) == said

@@ -43,7 +43,7 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
     axes.axvline(1, color=LIGHT["ink"], linewidth=1, linestyle=":")
     axes.set_yticks(heights, panel.rows)
     axes.set_ylim(-0.6, len(panel.rows) - 0.4)
-    axes.set_title(f"{panel.shows}\n(log scale; dotted line: the limit)", color=LIGHT["grey"], x=0, loc="left")
+    axes.set_title(f"{panel.shows}\n(log scale; dotted line: {panel.dotted})", color=LIGHT["grey"], x=0, loc="left")
     ticks = axes.get_yticks(), [label.get_text() for label in axes.get_yticklabels()]
     set_ticks(axes)
     axes.set_yticks(*ticks)

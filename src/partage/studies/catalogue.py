@@ -8,6 +8,7 @@ from partage.errors import FileError, InputError, PartageError
 from partage.studies import (
     balance,
     balanced,
+    broadcasts,
     frontier,
     frontier_viability,
     imbalanced,
@@ -30,6 +31,7 @@ _ALL = (
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
 BEYOND: dict[str, Sequence[Study]] = {  # not in the paper; played only if named
     "frontier": (frontier.STUDY, frontier_viability.STUDY),
+    "broadcasts": (broadcasts.STUDY,),
 }
 
 

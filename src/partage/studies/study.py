@@ -92,6 +92,30 @@ class Dots(NamedTuple):
     shape: str = "dot"
 
 
+class Point(NamedTuple):
+    """A point of a path: two estimates, and the value of the parameter that gives it."""
+
+    x: Estimate
+    y: Estimate
+    label: str
+
+
+class Path(NamedTuple):
+    """A path through the plane, such as regret against broadcasts along a parameter of a rule."""
+
+    label: str
+    colour: str
+    points: Sequence[Point]
+
+
+class Level(NamedTuple):
+    """A horizontal line across a panel of paths."""
+
+    at: Estimate
+    label: str
+    colour: str = "ink"
+
+
 class Table(NamedTuple):
     """A table below a figure, as text. A row with a single cell is a heading for the rows that follow."""
 
@@ -104,8 +128,9 @@ class Table(NamedTuple):
 class Panel:
     """One set of axes: its curves, the label of the vertical axis, and whether axes are logarithmic.
 
-    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves. With `linear_to`,
-    the vertical axis is linear up to that value on both sides of 0, and logarithmic beyond.
+    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves; the dotted line at 1
+    is what `dotted` says. With `linear_to`, the vertical axis is linear up to that value on both sides of 0, and
+    logarithmic beyond. With `across`, it shows `paths` and `levels` against what that names, on logarithmic axes.
     """
 
     curves: Sequence[Curve]
@@ -116,6 +141,10 @@ class Panel:
     marks: "Callable[[Played], Sequence[Mark]]" = lambda played: ()
     rows: Sequence[str] = ()
     dots: "Callable[[Played], Sequence[Dots]]" = lambda played: ()
+    dotted: str = "the limit"
+    across: str = ""
+    paths: "Callable[[Played], Sequence[Path]]" = lambda played: ()
+    levels: "Callable[[Played], Sequence[Level]]" = lambda played: ()
     linear_to: float | None = None
 
 
