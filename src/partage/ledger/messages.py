@@ -152,7 +152,7 @@ class BoardView(Struct):
 
 
 class CollaborationView(Struct):
-    """The configuration of a collaboration, and its progress."""
+    """The configuration of a collaboration, and its progress. `parameters` are all of the rule's but the balance."""
 
     id: str
     name: str
@@ -170,6 +170,7 @@ class CollaborationView(Struct):
     agents: int
     version: int
     closed: bool
+    parameters: dict[str, bool | int | float | str] = {}
 
 
 class AgentView(Struct):

@@ -100,6 +100,7 @@ class BalancedGLR(BuiltIn):
             summary="how arms are separated: by Bernoulli likelihoods, or by bets, which fit any rewards in [0, 1]",
             allowed="likelihood or betting",
             check=_checked_evidence,
+            choices=EVIDENCE,
         ),
         Parameter(
             name="indifference",
@@ -107,6 +108,7 @@ class BalancedGLR(BuiltIn):
             summary="whether to stop exploring an arm once finding out costs more than it could win",
             allowed="true or false",
             check=_checked_indifference,
+            choices=("true", "false"),
         ),
     )
     live = True

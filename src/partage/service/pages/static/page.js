@@ -59,7 +59,7 @@ function explain(select) {
   for (const field of document.querySelectorAll(`[data-taken-by="${select.id}"]`)) {
     const taken = chosen.dataset.takes.split(" ").includes(field.dataset.name);
     field.hidden = !taken;
-    field.querySelector("input").disabled = !taken;
+    field.querySelector("input, select").disabled = !taken;
   }
   if (chosen.dataset.settlements) {
     const fitting = chosen.dataset.settlements.split(" ");
