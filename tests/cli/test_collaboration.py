@@ -15,6 +15,7 @@ from partage.ledger.config import DEFAULTS
 
 NEW = ["create", "Bakers of [red]", "--arm=Moulin A", "--arm=Moulin B", "--horizon=1e3", "--rule=balanced-glr"]
 NEW += ["--settlement=equal-share", "--fee=0.05", "--value=2", "--claim-seconds=30", "--invites=2"]
+SET = ["create", "Bakers", "--arm=A", "--horizon=9"]
 
 
 def play(path: Path, steps: int) -> str:
@@ -107,6 +108,16 @@ def test_the_defaults_are_those_of_the_configuration(operator):
     assert (found["alone"], found["coverage"]) == ("imed", 0.9)
 
 
+def test_parameters_of_the_rule(operator):
+    given = ["--set=evidence=betting", "--set", "lead = 2.5", "--set=indifference=false"]
+    id = json.loads(operator(*SET, *given, "--json"))["id"]
+    parameters = {"lead": 2.5, "evidence": "betting", "indifference": False}
+    assert json.loads(operator("show", id, "--json"))["parameters"] == parameters
+    assert "balanced-glr with lead 2.5, evidence betting, indifference false;" in " ".join(
+        operator("show", id).split()
+    )
+
+
 def test_more_invites(controller, operator):
     id = json.loads(operator(*NEW, "--json"))["id"]
     made = operator("invite", id, "--count=2", "--hours=1")
@@ -126,6 +137,14 @@ def test_more_invites(controller, operator):
         (["create", "Bakers", "--arm=A", "--horizon=9", "--balance=much"], "--balance must be a number"),
         (["create", "Bakers", "--arm=A", "--horizon=9", "--balance=2"], "takes no balance"),
         (["create", "Bakers", "--arm=A", "--horizon=9", "--rule=luck"], "The field rule must be one of"),
+        ([*SET, "--set=lead"], "--set must be NAME=VALUE, such as lead=3, with each name at most once; the rule "),
+        ([*SET, "--set=lead=2", "--set=lead=3"], "takes lead, evidence, indifference."),
+        ([*SET, "--set=balance=2"], "use --balance"),
+        ([*SET, "--set=stakes=2"], "no such parameter; it takes lead, evidence, indifference"),
+        ([*SET, "--set=lead=inf"], "The parameter lead is invalid; it must be a finite number of at least 1"),
+        ([*SET, "--set=evidence=1"], "The parameter evidence is invalid; it must be likelihood or betting"),
+        ([*SET, "--rule=shared-imed", "--set=own=30"], "an option of each member's client"),
+        ([*SET, "--rule=luck", "--set=lead"], "the rule luck takes none"),
         (["create", "Bakers", "--horizon=9"], "Missing option"),
         (["ledger", "c0", "-o", "/nowhere/at/all"], "The file /nowhere/at/all cannot be written"),
         (["list", "--url=ftp://there"], "must look like http://127.0.0.1:8000"),

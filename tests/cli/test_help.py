@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from partage.cli import app
 from partage.ledger.config import DEFAULTS
-from partage.rules import RULES, live_rules
+from partage.rules import RULES, live_parameters, live_rules
 from partage.settle import SETTLEMENTS
 
 
@@ -44,6 +44,10 @@ def test_help_names_every_rule_and_settlement(words, rules):
         assert settlement in shown
     if rules is not RULES:
         assert f"{DEFAULTS['rule']} (default)" in shown
+        for name in rules:
+            for parameter in live_parameters(name).values():
+                assert f"{parameter.name}: " in shown
+                assert parameter.allowed in shown
         assert f"{DEFAULTS['settlement']} (default)" in shown
 
 

@@ -37,7 +37,7 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "claim_seconds": 60.0,
     }
     recorded = {**DEFAULTS, "alone": "best", "coverage": 0.99}
-    recorded["parameters"] = {"lead": 4.0, "own": 0}
+    recorded["parameters"] = {"lead": 4.0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 
@@ -145,6 +145,38 @@ def test_the_bar_and_the_coverage_depend_on_the_settlement() -> None:
 def test_a_fee_for_a_settlement_that_takes_none() -> None:
     assert refusal(settlement="none", fee=0.1).field == "fee"
     assert checked_config(config(settlement="equal-share", fee=0.1))["fee"] == 0.1
+
+
+def test_the_other_parameters_are_recorded_with_their_defaults() -> None:
+    checked = checked_config(config(rule="shared-imed", parameters={"lead": 2}))
+    assert checked["parameters"] == {"lead": 2.0}
+    assert checked_config(config(rule="balanced-etc"))["parameters"] == {}
+    checked = checked_config(config(parameters={"evidence": "betting", "indifference": False}))
+    assert checked["parameters"] == {"lead": 3.0, "evidence": "betting", "indifference": False}
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters", "field", "words"),
+    [
+        ("balanced-glr", {"stakes": 1}, "parameters", "no such parameter; it takes lead, evidence, indifference"),
+        ("balanced-etc", {"lead": 2}, "parameters", "no such parameter; it takes none"),
+        ("shared-imed", {"lead": 0.5}, "parameters.lead", "must be a finite number of at least 1"),
+        ("shared-imed", {"lead": "2"}, "parameters.lead", "must be a finite number of at least 1"),
+        ("balanced-glr", {"evidence": "hearsay"}, "parameters.evidence", "must be likelihood or betting"),
+        ("balanced-glr", {"indifference": 1}, "parameters.indifference", "must be true or false"),
+        ("balanced-etc", {"balance": 2}, "parameters.balance", "a field of its own"),
+        ("shared-imed", {"own": 30}, "parameters.own", "an option of each member's client"),
+    ],
+)
+def test_a_parameter_that_is_not_allowed(rule: str, parameters: Any, field: str, words: str) -> None:
+    refused = refusal(rule=rule, parameters=parameters)
+    assert refused.field == field
+    assert words in refused.sentence
+    assert "hearsay" not in refused.sentence
+
+
+def test_no_own_rewards_is_what_a_collaboration_has() -> None:
+    assert checked_config(config(rule="shared-imed", parameters={"own": 0}))["parameters"] == {"lead": 4.0}
 
 
 def test_a_new_collaboration_is_a_configuration_with_invites() -> None:

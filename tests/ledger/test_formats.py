@@ -15,6 +15,7 @@ from partage.ledger.events import FORMAT, Create, Tell, decode, encode
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
 from partage.ledger.verify import verify
+from partage.ledger.views import collaboration_view
 
 LEDGERS = sorted(RELEASE.glob("*.ndjson"))
 
@@ -111,6 +112,13 @@ def test_the_stated_decision_stands() -> None:
         state.apply(event)
     state.apply(msgspec.structs.replace(table.events[where], active=UNSET))
     assert state.board.active == [True, False], "in format 1 the rule decides"
+
+
+@pytest.mark.parametrize(("format", "indifference"), [(UNSET, False), (2, False), (FORMAT, True)])
+def test_the_view_states_the_parameters_that_the_rule_uses(format: Any, indifference: bool) -> None:
+    view = collaboration_view(State(created(rule="balanced-glr", format=format)))
+    assert view.parameters == {"lead": 3.0, "evidence": "likelihood", "indifference": indifference}
+    assert collaboration_view(State(created(format=format))).parameters == {}
 
 
 @pytest.mark.parametrize("extra", [{}, {"stakes": 3}, {"kind": "auction"}])

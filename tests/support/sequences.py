@@ -15,7 +15,7 @@ from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.settlement import settlement_of
 from partage.ledger.state import State
-from partage.rules import live_rules
+from partage.rules import live_parameters, live_rules
 
 START = 1_700_000_000_000  # ms
 Step = tuple[Any, ...]
@@ -108,6 +108,12 @@ def balances(rule: str) -> st.SearchStrategy[float | str | None]:
     return st.sampled_from([1.0, 2.0, 1.5, "inf"]) if takes else st.none()
 
 
+def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Other parameters that a rule takes in live play."""
+    known = {"lead": st.sampled_from([1.0, 2.5]), "evidence": st.just("betting"), "indifference": st.just(False)}
+    return st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
+
+
 @st.composite
 def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,)) -> Create:
     """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
@@ -123,6 +129,7 @@ def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,))
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,
+        parameters=draw(parameters(rule)),
         settlement=settlement,
         horizon=draw(st.sampled_from([60, 20, 200, 5, 2])),
         value=draw(st.sampled_from([1.0, 0.01, 1234.5])),

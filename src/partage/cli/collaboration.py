@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from partage import environment
-from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, settlements, with_rules
+from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, set_help, settlements, with_rules
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
-from partage.rules import live_rules
+from partage.rules import live_parameters, live_rules
 
 if TYPE_CHECKING:
     from partage.client import Operator, SettlementView
@@ -69,6 +69,7 @@ def create(
         str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
     ] = None,
     balance: Annotated[str | None, typer.Option(metavar="B", help=parameter_help("balance", live_rules()))] = None,
+    set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=set_help())] = None,
     settlement: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"Who gets and pays what: {names(settlements(), DEFAULTS['settlement'])}."),
@@ -112,6 +113,7 @@ def create(
             _number("horizon", horizon),  # type: ignore[arg-type]  # the controller says what is allowed
             rule=rule,
             balance=balance if balance in (None, "inf") else _number("balance", balance),
+            parameters=_parameters(rule or DEFAULTS["rule"], set or []),
             settlement=settlement,
             fee=None if fee is None else _number("fee", fee),
             alone=alone,
@@ -139,6 +141,36 @@ def _number(option: str, text: str) -> int | float:
             raise ValueError
     except ValueError:
         raise InputError(f"--{option} must be a number, such as 2000, 1e6 or 0.05.") from None
+    return int(number) if number.is_integer() else number
+
+
+def _parameters(rule: str, given: list[str]) -> dict[str, bool | int | float | str] | None:
+    """Return what the options --set say. The controller checks names and values."""
+    found: dict[str, bool | int | float | str] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value) or name in found:
+            takes = ", ".join(live_parameters(rule)) if rule in live_rules() else ""
+            raise InputError(
+                "--set must be NAME=VALUE, such as lead=3, with each name at most once; "
+                f"the rule {rule} takes {takes or 'none'}."
+            )
+        if name == "balance":
+            raise InputError("The balance has an option of its own; use --balance.")
+        found[name] = _value(value)
+    return found or None
+
+
+def _value(text: str) -> bool | int | float | str:
+    """Return what a text says: true or false, a number, or the text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if number - number != 0:  # JSON has no infinity
+        return text
     return int(number) if number.is_integer() else number
 
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from partage.rules import RULES, parameters
+from partage.rules import RULES, live_parameters, live_rules, parameters
 from partage.settle import ALONE, COVERAGE
 
 ALONE_HELP = f"The learner that agents could play alone, and are compared with: {', '.join(ALONE)}."
@@ -42,6 +42,13 @@ def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
     takers = f"{', '.join(first)} and {last}" if first else last
     summary = found.summary[:1].upper() + found.summary[1:]
     return f"{summary}: {found.allowed} (default {_defaults(parameter, rules)}). Only for {takers}."
+
+
+def set_help() -> str:
+    """Return what the option --set of a live collaboration can set."""
+    found = dict.fromkeys(name for rule in live_rules() for name in live_parameters(rule))
+    lines = " ".join(f"[bold]{name}[/bold]: {parameter_help(name, live_rules())}" for name in found)
+    return f"A parameter of the rule; repeat the option for each. {lines}"
 
 
 def _defaults(parameter: str, rules: Mapping[str, Any]) -> str:

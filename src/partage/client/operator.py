@@ -1,7 +1,7 @@
 """The operator's client: create collaborations, invite agents, read boards, close and settle."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -74,6 +74,7 @@ class Operator:
         *,
         rule: str | None = None,
         balance: float | str | None = None,
+        parameters: Mapping[str, bool | int | float | str] | None = None,
         settlement: str | None = None,
         fee: float | None = None,
         alone: str | None = None,
@@ -89,8 +90,9 @@ class Operator:
         ----------
         name, arms, horizon
             The display name, the names of the arms, and the pulls per agent.
-        rule, balance
-            The rule that decides each pull, and its balance if it takes one: at least 1, or "inf".
+        rule, balance, parameters
+            The rule that decides each pull, its balance if it takes one (at least 1, or "inf"), and its other
+            parameters by name, e.g. `{"evidence": "betting"}`.
         settlement, fee
             Who gets and pays what, and the controller's fee as a fraction of all compensations.
         alone, coverage
@@ -111,6 +113,7 @@ class Operator:
             "horizon": horizon,
             "rule": rule,
             "balance": balance,
+            "parameters": None if parameters is None else dict(parameters),
             "settlement": settlement,
             "fee": fee,
             "alone": alone,

@@ -23,7 +23,7 @@ from partage.ledger.fields import (
     not_allowed,
 )
 from partage.ledger.refusals import invalid
-from partage.rules import Rule, live_rules, make_rule
+from partage.rules import Rule, live_parameters, live_rules, make_rule
 from partage.settle import ALONE, SETTLEMENTS, settlement_for
 from partage.tape import Draws
 
@@ -165,9 +165,16 @@ def _checked_parameters(
     name: str, given: Mapping[str, bool | int | float | str]
 ) -> dict[str, bool | int | float | str]:
     """Return all parameters of the rule but the balance, as they are recorded."""
-    known = {parameter.name: parameter for parameter in live_rules()[name].parameters if parameter.name != "balance"}
-    for key in given:
-        if key not in known:
+    known = live_parameters(name)
+    clients = {one.name: one.default for one in live_rules()[name].parameters if not one.live}
+    for key, value in given.items():
+        if key in clients:
+            if value != clients[key]:
+                sentence = f"The parameter {key} is an option of each member's client, own_rewards; leave it out."
+                raise invalid(f"parameters.{key}", sentence)
+        elif key == "balance":
+            raise invalid("parameters.balance", "The balance is a field of its own; it is not one of the parameters.")
+        elif key not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             raise invalid("parameters", f"The rule {name} has no such parameter; {takes}.")
     found = {}
@@ -175,7 +182,8 @@ def _checked_parameters(
         try:
             found[key] = parameter.check(given.get(key, parameter.default))
         except InputError:
-            raise invalid("parameters", f"The parameter {key} is invalid; it must be {parameter.allowed}.") from None
+            sentence = f"The parameter {key} is invalid; it must be {parameter.allowed}."
+            raise invalid(f"parameters.{key}", sentence) from None
     return found
 
 

@@ -29,6 +29,7 @@ _ALLOWED = {
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
     "rule": "one of " + ", ".join(live_rules()),
     "balance": 'a number of at least 1, or "inf"',
+    "parameters": "an object with parameters of the rule: texts, numbers, true or false",
     "settlement": "one of " + ", ".join(SETTLEMENTS),
     "fee": "a number from 0 to 100: the controller's fee, as a fraction of all compensations",
     "alone": "one of " + ", ".join(ALONE) + ": the learner that agents could play alone",

@@ -154,8 +154,8 @@ class BoardView(Struct):
 class CollaborationView(Struct):
     """The configuration of a collaboration, and its progress.
 
-    `coverage` is null if the settlement is not an equal share, and if it is one of format 1 or 2: there it is 1 -
-    2/T.
+    `parameters` are all of the rule's but the balance. `coverage` is null if the settlement is not an equal share,
+    and if it is one of format 1 or 2: there it is 1 - 2/T.
     """
 
     id: str
@@ -176,6 +176,7 @@ class CollaborationView(Struct):
     agents: int
     version: int
     closed: bool
+    parameters: dict[str, bool | int | float | str] = {}
 
 
 class AgentView(Struct):

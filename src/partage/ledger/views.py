@@ -1,8 +1,11 @@
 """Views of a state, as messages of the API."""
 
+from collections.abc import Mapping
+
 from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView
 from partage.ledger.state import State
+from partage.rules import live_parameters
 
 
 def board_view(state: State) -> BoardView:
@@ -64,7 +67,22 @@ def collaboration_view(state: State) -> CollaborationView:
         agents=len(state.members),
         version=state.version,
         closed=state.closed is not None,
+        parameters={name: getattr(state.rule, name) for name in live_parameters(config.rule)},
     )
+
+
+def rule_in_words(rule: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str]) -> str:
+    """Return a rule with its balance and its other parameters.
+
+    >>> rule_in_words("balanced-glr", None, {"lead": 3.0, "evidence": "betting", "indifference": True})
+    'balanced-glr with lead 3, evidence betting, indifference true'
+    """
+    taken = ({} if balance is None else {"balance": balance}) | dict(parameters)
+    return f"{rule} with {', '.join(f'{name} {_text(value)}' for name, value in taken.items())}" if taken else rule
+
+
+def _text(value: bool | int | float | str) -> str:
+    return str(value).lower() if isinstance(value, (bool, str)) else f"{value:g}"
 
 
 def agent_views(state: State) -> list[AgentView]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from partage.ledger.messages import ArmOnBoard, BoardView, CollaborationView, SettlementRow, SettlementView
+from partage.ledger.views import rule_in_words
 
 if TYPE_CHECKING:
     from partage.ledger.verify import Verified
@@ -39,8 +40,7 @@ def collaborations_table(found: Sequence[CollaborationView]) -> Table:
 
 def show_collaboration(console: Console, about: CollaborationView, board: BoardView) -> None:
     """Print a collaboration's configuration and its board."""
-    balance = about.balance if about.balance is None or isinstance(about.balance, str) else f"{about.balance:g}"
-    rule = about.rule if balance is None else f"{about.rule} with balance {balance}"
+    rule = rule_in_words(about.rule, about.balance, about.parameters)
     config = f"{rule}; settlement {about.settlement}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
     console.print(Text(f"{config}; {about.agents:,} agents; {board.version:,} broadcasts", style="dim"))

@@ -40,6 +40,7 @@ __all__ = [
     "TwoUCB",
     "UnbalancedETC",
     "decider",
+    "live_parameters",
     "live_rules",
     "make_rule",
     "parameters",
@@ -67,6 +68,15 @@ RULES: dict[str, type[Any]] = {
 def live_rules() -> dict[str, type[Any]]:
     """Return the rules that the live controller runs."""
     return {name: rule for name, rule in RULES.items() if rule.live}
+
+
+def live_parameters(name: str) -> dict[str, Parameter]:
+    """Return the parameters of a live rule that a collaboration sets under `parameters`: all but the balance.
+
+    >>> list(live_parameters("shared-imed")), list(live_parameters("balanced-etc"))
+    (['lead'], [])
+    """
+    return {one.name: one for one in live_rules()[name].parameters if one.live and one.name != "balance"}
 
 
 def parameters(rules: Mapping[str, type[Any]] = RULES) -> dict[str, Parameter]:

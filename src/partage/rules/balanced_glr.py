@@ -100,6 +100,7 @@ class BalancedGLR(BuiltIn):
             summary="how arms are separated: by Bernoulli likelihoods, or by bets, which fit any rewards in [0, 1]",
             allowed="likelihood or betting",
             check=_checked_evidence,
+            choices=EVIDENCE,
         ),
         Parameter(
             name="indifference",
@@ -107,6 +108,7 @@ class BalancedGLR(BuiltIn):
             summary="whether to stop exploring an arm once finding out costs more than it could win",
             allowed="true or false",
             check=_checked_indifference,
+            choices=("true", "false"),
         ),
     )
     live = True
@@ -154,7 +156,7 @@ class BalancedGLR(BuiltIn):
         if leader is None:
             return [arm for arm in contenders if board.handed(arm) <= 1]
         counts, sums = board.record.counts, board.record.sums
-        others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader)]
+        others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader, slack)]
         if not others:
             return []
         if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
@@ -185,8 +187,8 @@ class BalancedGLR(BuiltIn):
             opened.append(leader)
         return opened
 
-    def _stops(self, board: Board, arm: int, leader: int) -> bool:
-        """Whether a contender is no longer worth exploring."""
+    def _stops(self, board: Board, arm: int, leader: int, slack: float) -> bool:
+        """Whether a contender is no longer worth exploring; with slack, for certain (above 0) or possibly (below)."""
         if not self.indifference or not board.all_pulls or not board.counts[arm]:
             return False
         counts, sums = board.record.counts, board.record.sums
@@ -197,15 +199,12 @@ class BalancedGLR(BuiltIn):
             evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])
             needed = elimination_threshold(board.arms, board.horizon)
             needed = needed + _loss(counts[arm], sums[arm]) + _loss(counts[leader], sums[leader])
-        return is_indifferent(
-            evidence,
-            needed,
-            counts[arm],
-            board.mean(arm),
-            counts[leader],
-            board.mean(leader),
-            board.pulls_left,
-        )
+        record = counts[arm], board.mean(arm), counts[leader], board.mean(leader), board.pulls_left
+        if slack == 0:
+            return is_indifferent(evidence, needed, *record)
+        around = (-slack, slack)
+        found = [is_indifferent(evidence + one, needed + other, *record) for one in around for other in around]
+        return all(found) if slack > 0 else any(found)
 
     def _leader(self, board: Board) -> int | None:
         """Return the broadcast arm with the highest mean; None before any broadcast.

@@ -61,7 +61,8 @@ def revise_by_betting(board: Board, slack: float = 0.0) -> None:
             continue
         if arm in (i, before) or i == before:  # the wealth of a leader was not looked at
             board.active[i] = not _is_beaten(board, i, threshold)
-        if board.active[i] and (arm in (i, leader) or leader != before):
+        # Also if the arm is eliminated: where rounding decides that, another machine may keep it, with this evidence.
+        if arm in (i, leader) or leader != before:
             state["evidence"][i] = _evidence(board, i, leader)
 
 

@@ -55,7 +55,8 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python, in game files and as a flag of `partage simulate`. `balance` is also a key of JSON.
+        The name in Python, in game files and as a flag of `partage simulate`. `balance` is a key of JSON, and the
+        others are keys of `parameters` there.
     default
         The value if none is given.
     summary
@@ -64,6 +65,10 @@ class Parameter(NamedTuple):
         Which values are allowed; it completes the sentence "it must be".
     check
         Returns a value in its proper type, or raises `InputError`.
+    choices
+        The allowed values, where they are few words.
+    live
+        Whether a live collaboration sets it. If not, each member may choose it for its own client.
     """
 
     name: str
@@ -71,6 +76,8 @@ class Parameter(NamedTuple):
     summary: str
     allowed: str
     check: Callable[[object], Any]
+    choices: tuple[str, ...] = ()
+    live: bool = True
 
 
 class BuiltIn:

@@ -85,6 +85,7 @@ class SharedIMED(BuiltIn):
             summary="how many of its own rewards of each arm an agent also uses when it commits",
             allowed="a whole number of at least 0",
             check=_checked_own,
+            live=False,
         ),
     )
     live = True

@@ -18,6 +18,7 @@ from tests.support.server import Server
 
 from partage.rules import live_rules
 from partage.service import pages
+from partage.service.pages import forms
 from partage.settle import SETTLEMENTS
 
 TOKEN = "operator-" + 40 * "x"
@@ -553,6 +554,40 @@ def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client
     made = api.get("/v1/collaborations").json()[-1]
     assert (made["name"], made["rule"], made["balance"]) == ("By evidence", "balanced-glr", None)
     assert made["settlement"] == "equal-share-expected"
+
+
+def test_the_form_has_the_parameters_of_the_rule(
+    server: Server, page: Page, api: httpx.Client, page_errors: list[str]
+) -> None:
+    log_in(page, server)
+    page.get_by_text("Advanced").click()
+    field = {name: page.locator(f"[name='{name}']") for rule in live_rules() for name in forms.fields_of(rule)}
+    for rule in live_rules():
+        page.get_by_label("Rule").select_option(rule)
+        for name, one in field.items():
+            expect(one).to_be_visible(visible=name in forms.fields_of(rule))
+    page.get_by_label("Rule").select_option("shared-imed")
+    assert field["shared-imed.lead"].get_attribute("placeholder") == "4"
+    field["shared-imed.lead"].fill("0.5")
+    page.get_by_label("Rule").select_option("balanced-glr")
+    assert field["balanced-glr.evidence"].input_value() == "likelihood"
+    field["balanced-glr.evidence"].select_option("betting")
+    field["balanced-glr.indifference"].select_option("false")
+    field["balanced-glr.lead"].fill("0.5")
+    page.get_by_label("Name").fill("By bets")
+    page.get_by_label("Arms").fill("a, b")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("[id='balanced-glr.lead-error']")).to_contain_text("it must be a finite number of at least 1")
+    expect(field["balanced-glr.lead"]).to_be_focused()
+    assert field["balanced-glr.evidence"].input_value() == "betting", "the form keeps what was chosen"
+    page_errors.clear()  # the browser's own word on a 422
+    field["balanced-glr.lead"].fill("2")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#created")).to_be_visible()
+    made = api.get("/v1/collaborations").json()[-1]
+    assert made["parameters"] == {"lead": 2.0, "evidence": "betting", "indifference": False}
+    page.get_by_role("link", name="Open the live page").click()
+    expect(page.get_by_text("balanced-glr with lead 2, evidence betting, indifference false")).to_be_visible()
 
 
 def test_the_form_offers_every_live_rule(session: Callable[..., httpx.Client]) -> None:

@@ -38,7 +38,7 @@ from partage.tape import run_key
 
 AGENTS, STEPS = 30, 25
 ARMS = ["a", "b", "c", "d"]
-RULES = ["balanced-etc", "balanced-glr", "kl-etc"]
+RULES = ["balanced-etc", "balanced-glr", "kl-etc", "shared-imed"]
 LIE = 0.123456  # the reward that meddlers report, which must never be on the board
 
 
@@ -229,7 +229,7 @@ def played(seed: int, kind: type[Faulty], path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_faults(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
     ledger = played(seed, kind, tmp_path / "partage.db")
     assert ledger == played(seed, kind, tmp_path / "again.db")  # bit for bit, with ids, salts and times
@@ -284,8 +284,8 @@ class Noted:
 
     private = False
 
-    def __init__(self, name: str) -> None:
-        self.rule: Any = make_rule(name)
+    def __init__(self, name: str, **parameters: Any) -> None:
+        self.rule: Any = make_rule(name, **parameters)
         self.name = name
         self.decisions: list[tuple[int, bool]] = []
 
@@ -305,14 +305,18 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.mark.parametrize("rule", live_rules())
-def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str) -> None:
+VARIANTS: list[tuple[str, dict[str, Any]]] = [(rule, {}) for rule in live_rules()]
+VARIANTS += [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 1.5})]
+
+
+@pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
+def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str, parameters: dict[str, Any]) -> None:
     sharing = [[0, 1], [1, 2], [0], []]  # the last one only commits
     game = Game(bernoulli([0.95, 0.5, 0.05]), Sharing.lists(sharing, arms=3), horizon=60)
     names = ["x", "y", "z"]
-    host = Host(url, arms=names, horizon=game.horizon, rule=rule)
+    host = Host(url, arms=names, horizon=game.horizon, rule=rule, parameters=parameters)
     key = np.array(run_key(host.ok("GET")["tie_seed"]), np.uint64)
-    noted = Noted(rule)
+    noted = Noted(rule, **parameters)
     tally = play_reference(game, noted, key)
 
     rewards = tape.Rewards(key, reward_table(game.fixed_arms()))

@@ -11,7 +11,7 @@ from partage.ledger.config import DEFAULTS as CONFIG
 from partage.ledger.fields import not_allowed
 from partage.ledger.messages import NewCollaboration
 from partage.ledger.refusals import Refused
-from partage.rules import Parameter, live_rules
+from partage.rules import Parameter, live_parameters, live_rules
 from partage.settle import SETTLEMENTS, settlement_for
 
 SUMMARIES = {
@@ -23,12 +23,12 @@ SUMMARIES = {
 
 
 class RuleOption(NamedTuple):
-    """A rule in the form: the settlements that fit it, and which of the form's parameters it takes."""
+    """A rule in the form: the settlements that fit it, and which of the form's fields it takes."""
 
     name: str
     summary: str
     settlements: tuple[str, ...]
-    parameters: tuple[str, ...]
+    fields: tuple[str, ...]
 
 
 class SettlementOption(NamedTuple):
@@ -42,7 +42,7 @@ class SettlementOption(NamedTuple):
 def rule_options() -> list[RuleOption]:
     """Return the rules to choose from."""
     return [
-        RuleOption(name, rule.summary, rule().settlements, tuple(p.name for p in rule.parameters if p.name in CONFIG))
+        RuleOption(name, rule.summary, rule().settlements, tuple(fields_of(name)))
         for name, rule in live_rules().items()
     ]
 
@@ -58,19 +58,35 @@ def _takes(settlement: str) -> tuple[str, ...]:
     return ("fee", "alone", "coverage") if settlement_for(settlement, rule).has_ceilings else ()
 
 
-def parameters() -> dict[str, Parameter]:
-    """Return the parameters of rules that a collaboration can set."""
-    return {p.name: p for rule in live_rules().values() for p in rule.parameters if p.name in CONFIG}
+def fields_of(rule: str) -> dict[str, Parameter]:
+    """Return the fields for the parameters of a rule.
+
+    Rules that take the same parameter may have different defaults, so each has a field of its own; the balance is
+    one field.
+    """
+    own = {p.name: p for p in live_rules()[rule].parameters if p.name in CONFIG}
+    return own | {f"{rule}.{name}": parameter for name, parameter in live_parameters(rule).items()}
+
+
+def parameter_fields() -> dict[str, Parameter]:
+    """Return the fields for the parameters of all rules."""
+    return {field: parameter for rule in live_rules() for field, parameter in fields_of(rule).items()}
 
 
 def defaults() -> dict[str, str]:
     """Return the form's fields as they are at first."""
     first = {"name": "", "arms": "", "horizon": "10000", "invites": "3"}
-    return first | {name: "" if value is None else _text(value) for name, value in CONFIG.items()}
+    first |= dict.fromkeys(parameter_fields(), "")
+    return first | {name: "" if value is None else text_of(value) for name, value in CONFIG.items()}
 
 
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def text_of(value: object) -> str:
+    """Return a value as people type it.
+
+    >>> text_of(3.0), text_of(True), text_of("betting")
+    ('3', 'true', 'betting')
+    """
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def number(form: Mapping[str, str], field: str) -> float:
@@ -107,6 +123,7 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
             balance = float(balance)
         except ValueError:
             raise not_allowed("balance") from None
+    rule = form.get("rule") or CONFIG["rule"]
     invites = number(form, "invites")
     if invites != int(invites):
         raise not_allowed("invites")
@@ -114,8 +131,9 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         name=form.get("name", "").strip(),
         arms=arms_of(form.get("arms", "")),
         horizon=number(form, "horizon"),
-        rule=form.get("rule") or CONFIG["rule"],
+        rule=rule,
         balance=balance,
+        parameters=_parameters(form, rule),
         settlement=form.get("settlement") or CONFIG["settlement"],
         fee=number(form, "fee"),
         alone=form.get("alone", "").strip() or None,
@@ -127,9 +145,24 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
     )
 
 
-def at_field(refusal: Refused) -> dict[str, str]:
+def _parameters(form: Mapping[str, str], rule: str) -> dict[str, bool | int | float | str]:
+    """Return the rule's parameters that were filled in; numbers as numbers."""
+    found: dict[str, bool | int | float | str] = {}
+    for name in live_parameters(rule) if rule in live_rules() else ():
+        text = form.get(f"{rule}.{name}", "").strip()
+        if text:
+            try:
+                found[name] = float(text)
+            except ValueError:
+                found[name] = text
+    return found
+
+
+def at_field(refusal: Refused, form: Mapping[str, str]) -> dict[str, str]:
     """Return a refusal's sentence under the form field it belongs to, or under "" if it belongs to none."""
-    field = (refusal.field or "").split("[")[0].split(".")[0]
+    field, _, name = (refusal.field or "").split("[")[0].partition(".")
+    if field == "parameters":
+        field = f"{form.get('rule') or CONFIG['rule']}.{name}"
     if field not in defaults():
         return {"": refusal.sentence}
     # The sentence is shown beside the field, so it need not name it.

@@ -15,6 +15,7 @@ from litestar.response import Redirect, Stream
 
 from partage.ledger.messages import NewInvites
 from partage.ledger.refusals import Refused, forbidden, missing
+from partage.ledger.views import collaboration_view, rule_in_words
 from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
@@ -200,7 +201,8 @@ def create_form(
         "errors": errors or {},
         "rules": forms.rule_options(),
         "settlements": forms.settlement_options(),
-        "parameters": forms.parameters(),
+        "parameters": forms.parameter_fields(),
+        "text_of": forms.text_of,
         "default_settlement": forms.defaults()["settlement"],
         "alone": ALONE,
         "default_coverage": COVERAGE,
@@ -216,7 +218,7 @@ async def create(request: AnyRequest) -> Response[Any]:
         id, codes = await controller_of(request).create(session, forms.new_collaboration(form))
     except Refused as refusal:
         return page(
-            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal))
+            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal, form))
         )
     links = [link(request, id, code) for code in codes]
     rows = await rows_of(controller_of(request))  # the list beside it has one more
@@ -242,7 +244,13 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> Response[Any]
 def facts(book: Book) -> dict[str, Any]:
     """Return what the templates show of a collaboration."""
     config = book.state.config
-    return {"config": config, "state": book.state, "by_intervals": RULES[config.rule].by_intervals}
+    view = collaboration_view(book.state)
+    return {
+        "config": config,
+        "state": book.state,
+        "rule": rule_in_words(view.rule, view.balance, view.parameters),
+        "by_intervals": RULES[config.rule].by_intervals,
+    }
 
 
 async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
