@@ -15,7 +15,7 @@ from partage.ledger.config import DEFAULTS
 
 NEW = ["create", "Bakers of [red]", "--arm=Moulin A", "--arm=Moulin B", "--horizon=1e3", "--rule=balanced-glr"]
 NEW += ["--settlement=equal-share", "--fee=0.05", "--value=2", "--claim-seconds=30", "--invites=2"]
-SET = ["create", "Bakers", "--arm=A", "--horizon=9"]
+SET = ["create", "Bakers", "--arm=A", "--horizon=9", "--rule=balanced-glr"]
 
 
 def play(path: Path, steps: int) -> str:

@@ -151,7 +151,7 @@ def test_the_other_parameters_are_recorded_with_their_defaults() -> None:
     checked = checked_config(config(rule="shared-imed", parameters={"lead": 2}))
     assert checked["parameters"] == {"lead": 2.0}
     assert checked_config(config(rule="balanced-etc"))["parameters"] == {}
-    checked = checked_config(config(parameters={"evidence": "betting", "indifference": False}))
+    checked = checked_config(config(rule="balanced-glr", parameters={"evidence": "betting", "indifference": False}))
     assert checked["parameters"] == {"lead": 3.0, "evidence": "betting", "indifference": False}
 
 

@@ -141,8 +141,8 @@ def simulate(
         str,
         typer.Option(
             metavar="P",
-            help="What a broadcast costs the agent that makes it, in units of reward. It counts as regret, and an equal "
-            "share compensates it.",
+            help="What a broadcast costs the agent that makes it, in units of reward. It counts as regret, and an "
+            "equal share compensates it.",
             rich_help_panel=PLAY,
         ),
     ] = "0",

@@ -8,10 +8,10 @@ controller's profit absorbs the difference.
 >>> from partage.settle import settlement_for
 >>> board = Board(horizon=1000, tie_order=[0, 1], public=[True, True])
 >>> board.record, board.active = Record([300, 100], [270.0, 30.0]), [True, False]
->>> pulls = [[900, 100], [950, 0], [1000, 0], [1000, 0], [30, 0]]
+>>> pulls = [[988, 12], [950, 0], [1000, 0], [1000, 0], [30, 0]]
 >>> settled = settle(settlement_for("equal-share-expected", BalancedGLR()), board, pulls, value=0.01)
 >>> [account.net for account in settled.accounts], settled.profit
-([461001, -138999, -138999, -138999, -44005], 1)
+([55632, -16368, -16368, -16368, -6527], -1)
 """
 
 from collections.abc import Iterable, Sequence
