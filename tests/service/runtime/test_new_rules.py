@@ -42,7 +42,9 @@ def play(client: Any, base: str, tokens: list[str], draw: random.Random) -> None
 @pytest.mark.parametrize(
     ("rule", "parameters"), [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 2.0})]
 )
-def test_played_over_http_restarted_closed_and_verified(rule: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+def test_played_over_http_restarted_closed_and_verified(
+    rule: str, parameters: dict[str, Any], tmp_path: Path
+) -> None:
     path, draw = tmp_path / "partage.db", random.Random(3)
     config = {"name": "Trial", "arms": ARMS, "horizon": 1000, "rule": rule, "parameters": parameters, "invites": 3}
     controller = opened(path)
