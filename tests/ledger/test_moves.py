@@ -118,8 +118,10 @@ class Ledger:
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
         elif isinstance(event, Commit):
-            self.used[event.agent] += sum(run.pulls for run in event.runs)
-            if not event.asked:
+            self.used[event.agent] += sum(run.pulls for run in event.runs) + (
+                0 if event.unnamed is msgspec.UNSET else event.unnamed
+            )
+            if not event.asked and event.runs:
                 self.reported[event.agent] = event.runs[-1].version
         if isinstance(event, Claim | Commit) and event.request:
             self.requests[event.agent, event.request] = event
@@ -153,12 +155,14 @@ class Ledger:
         assert board.clock <= rounded(sum(self.used.values()))
         assert board.clock == 0 or (state.rule.clocked and board.clock in TICKS)
 
-    def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]]) -> bool:
+    def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]], unnamed: int) -> bool:
         """Whether commit pulls may be reported, according to the contract."""
         state = table.state
         now, reported = max(table.now, state.time), self.reported[agent]
         runs = list(runs)
-        if self.used[agent] + sum(pulls for _, _, pulls in runs) > state.config.horizon:
+        if self.used[agent] + sum(pulls for _, _, pulls in runs) + unnamed > state.config.horizon:
+            return False
+        if unnamed and state.format < 3:
             return False
         for version, arm, _ in runs:
             gone = version in self.superseded and self.superseded[version] + 1000 < now
@@ -180,20 +184,20 @@ def test_random_sequences(create: Create, happens: list[Step]) -> None:
             ledger.take(event)
         known = len(table.events)
 
-    def commits(agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
+    def commits(agent: str, request: str, *runs: tuple[int, int, int], unnamed: int = 0) -> Any:
         before = len(table.events)
         repeated = (agent, request) in ledger.requests
         gone = table.state.members[agent].left or table.state.closed is not None
         # Claims that are due lapse first, and the clock may tick; the report itself does not change the board.
         table_commits = Table.commits
         try:
-            return table_commits(table, agent, request, *runs)
+            return table_commits(table, agent, request, *runs, unnamed=unnamed)
         finally:
             written = [event for event in table.events[before:] if isinstance(event, Commit)]
             for event in table.events[before:]:
                 if isinstance(event, Lapse | Tick):
                     ledger.take(event)
-            expected = not gone and not repeated and ledger.allows(table, agent, runs)
+            expected = not gone and not repeated and ledger.allows(table, agent, runs, unnamed)
             assert bool(written) == expected
             for event in written:
                 ledger.take(event)

@@ -78,8 +78,8 @@ class Table:
         told = next((event for event in self.events if isinstance(event, Tell) and event.pull == pull), None)
         return PullRows(handed, told)
 
-    def commits(self, agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
-        return self.move(moves.commits, agent, request, [Run(*run) for run in runs])
+    def commits(self, agent: str, request: str, *runs: tuple[int, int, int], unnamed: int = 0) -> Any:
+        return self.move(moves.commits, agent, request, [Run(*run) for run in runs], unnamed)
 
     def consent(self, agent: str, *shares: int) -> None:
         self.move(moves.consent, agent, shares)
@@ -171,6 +171,7 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("tell"), _agents(), st.integers(0, 3), rewards()),
         st.tuples(st.just("commits"), _agents(), _requests(), runs),
         st.tuples(st.just("legal"), _agents(), st.integers(0, 5), st.integers(1, 3)),
+        st.tuples(st.just("unnamed"), _agents(), st.sampled_from([1, 2, 30])),
         st.tuples(st.just("consent"), _agents(), _shares()),
         st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("wait"), _waits()),
@@ -223,6 +224,8 @@ def perform(table: Table, step: Step) -> Any:
         window = state.windows[-1 - given[1] % len(state.windows)]
         moment = window.moments[given[1] % len(window.moments)]
         return _tried(table.commits, agent, f"of {state.seq}", (window.version, max(0, moment[1]), given[2]))
+    if kind == "unnamed":
+        return _tried(lambda: table.commits(agent, f"of {state.seq}", unnamed=given[1]))
     if kind == "consent":
         return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
     assert kind == "leave"

@@ -50,8 +50,8 @@ class Following:
         Whether the event stream is open. The listener sets it too.
     arms
         The number of each arm, by name.
-    horizon, report_every
-        Pulls per agent, and seconds between two reports of commit pulls.
+    horizon, report_every, format
+        Pulls per agent, seconds between two reports of commit pulls, and the terms of the collaboration.
     left_at_start
         For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
         account.
@@ -76,7 +76,7 @@ class Following:
         self.streaming = False
 
         self.arms: dict[str, int] = {}
-        self.horizon = 0
+        self.horizon = self.format = 0
         self.report_every = LONGEST
         self.left_at_start: int | None = None
         self.begun = False
@@ -133,7 +133,7 @@ class Following:
             self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
-        self.horizon = config.horizon
+        self.horizon, self.format = config.horizon, config.format
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
 

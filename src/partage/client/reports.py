@@ -57,6 +57,7 @@ class Reports:
         self._save, self._clock, self._most = save, clock, max_pulls_per_board
         self.until = self.reported_at = -math.inf
         self._pull: Pull | None = None  # what the agent pulls until something changes
+        self._named = True  # whether its arm is reported
         self._budget = self._left = 0  # how often it may be repeated in all, and how often still
         self._fresh = -1  # the freshness of the board that `_on_board` counts for
         self._on_board = 0  # counted pulls on that board
@@ -82,18 +83,23 @@ class Reports:
         """Whether the agent has made as many pulls on this board as it may, while exploration may still come."""
         return self._following.exploration_ahead and self._made() >= self._allowance
 
-    def hand_out(self, arm: int) -> Pull:
-        """Return a pull of this arm, which may be repeated as long as nothing changes."""
+    def hand_out(self, arm: int, *, once: bool, named: bool) -> Pull:
+        """Return a pull of this arm.
+
+        It may be repeated as long as nothing changes, unless its reward may change what the agent pulls next
+        (`once`). If it is not `named`, the controller does not learn its arm.
+        """
         following, view = self._following, self._following.view
         assert view is not None
         budget = following.horizon - self._saved.used
         if following.exploration_ahead:
             budget = min(budget, self._allowance - self._made())
-        if following.hidden_arms:
-            budget = 1  # the agent's own record decides, so each reward may change what it pulls next
+        if once:
+            budget = 1
         if self._fresh != following.freshness:
             self._fresh, self._on_board = following.freshness, 0
-        self._pull = Pull(view.arms[arm].name, False, arm != following.leader, view.version, None)
+        hidden = named and arm != following.leader
+        self._pull, self._named = Pull(view.arms[arm].name, False, hidden, view.version, None), named
         self._budget, self._left = budget, budget - 1
         return self._pull
 
@@ -101,12 +107,12 @@ class Reports:
     def _allowance(self) -> int:
         """How many pulls the agent may make on this board while exploration may still come.
 
-        If no arm is open, only the clock can open one, and it advances by a quarter at a time: an agent that makes an
-        eighth more pulls than before misses little.
+        Where the rule reads a clock and no arm is open, the clock opens the next one. It advances by a quarter at a
+        time: an agent that makes an eighth more pulls than before misses little.
         """
         view = self._following.view
         assert view is not None
-        waits = any(arm.open for arm in view.arms)
+        waits = any(arm.open for arm in view.arms) or not view.clock
         return self._most if waits else max(self._most, self._saved.used // 8)
 
     def _made(self) -> int:
@@ -128,12 +134,20 @@ class Reports:
         self._on_board += made
         if self._pull.hidden:
             return
+        if not self._named:
+            self._saved.unnamed += made
+            return
         runs, version, arm = self._saved.runs, self._pull.version, self._pull.arm
         if runs and (runs[-1].version, runs[-1].arm) == (version, arm):
             made += runs.pop().pulls
         runs.append(CommitRun(version=version, arm=arm, pulls=made))
 
     # reporting
+
+    @property
+    def pending(self) -> bool:
+        """Whether pulls were counted that are not in a report yet."""
+        return bool(self._saved.runs or self._saved.unnamed)
 
     @property
     def due(self) -> bool:
@@ -143,7 +157,7 @@ class Reports:
     @property
     def due_before_claim(self) -> bool:
         """Whether to report before a claim, which may take long to pull."""
-        return bool(self._saved.runs) and self._clock() >= self.reported_at + self._following.report_every / 4
+        return self.pending and self._clock() >= self.reported_at + self._following.report_every / 4
 
     def next_due(self) -> float:
         """Return when the next report is due."""
@@ -153,10 +167,10 @@ class Reports:
         """Report all commit pulls so far. Report ids are written to disk first, so that none counts twice."""
         self.count()
         saved = self._saved
-        while saved.report is not None or saved.runs:
+        while saved.report is not None or self.pending:
             if saved.report is None:
-                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS])
-                saved.runs = saved.runs[MOST_RUNS:]
+                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
+                saved.runs, saved.unnamed = saved.runs[MOST_RUNS:], 0
                 yield from self._save()
             try:
                 told = yield from self._calls.fetch(Told, "POST", "/commits", saved.report)
@@ -175,6 +189,8 @@ class Reports:
         named = re.match(r"runs\[(\d+)\]", refused.field or "")
         place = int(named[1]) if named else len(report.runs)
         lost = report.runs[place : place + 1] or report.runs
+        if named:
+            self._saved.unnamed += report.unnamed
         self._saved.runs = [run for run in report.runs if run not in lost] + self._saved.runs
         self._saved.unpaid += sum(run.pulls for run in lost)
         self._following.distrust()

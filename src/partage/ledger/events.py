@@ -14,6 +14,7 @@ format release terms
                settle by 2-UCB's first ceilings, the rule's active arms, and a coverage of 1 - 2/T.
                The create event states all parameters of the rule. `tick` events advance the clock of a rule that
                reads one; in formats 1 and 2 the clock stands at 0, and Balanced-GLR does not stop early.
+               A `commit` may count pulls without naming their arms.
 ====== ======= ===================================================================================================
 """
 
@@ -98,12 +99,17 @@ class Run(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Commit(Event, frozen=True, kw_only=True, tag="commit"):
-    """Commit pulls: one that the controller decided (`asked`), or runs that the client decided by itself."""
+    """Commit pulls: one that the controller decided (`asked`), or those that the client decided by itself.
+
+    `runs` name their arm and version. `unnamed` counts the others (from format 3 on): the agent also used its own
+    rewards to choose their arms.
+    """
 
     agent: str
     runs: tuple[Run, ...]
     asked: bool = False
     request: str | None = None
+    unnamed: Annotated[int, Meta(ge=1)] | UnsetType = UNSET  # absent: 0
 
 
 class Lapse(Event, frozen=True, kw_only=True, tag="lapse"):

@@ -61,11 +61,12 @@ class CommitRun(Body, frozen=True, kw_only=True):
     pulls: int
 
 
-class Commits(Body, frozen=True, kw_only=True):
-    """Commit pulls that the client decided by itself."""
+class Commits(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 0.1 does not know `unnamed`
+    """Commit pulls that the client decided by itself. `unnamed` counts those whose arm stays private."""
 
     request: str
-    runs: list[CommitRun]
+    runs: list[CommitRun] = []
+    unnamed: int = 0
 
 
 class Consent(Body, frozen=True, kw_only=True):
@@ -154,8 +155,8 @@ class BoardView(Struct):
 class CollaborationView(Struct):
     """The configuration of a collaboration, and its progress.
 
-    `parameters` are all of the rule's but the balance. `coverage` is null if the settlement is not an equal share,
-    and if it is one of format 1 or 2: there it is 1 - 2/T.
+    `parameters` are all of the rule's but the balance. `format` is the version of the terms it was created under.
+    `coverage` is null if the settlement is not an equal share, and in formats 1 and 2, where it is 1 - 2/T.
     """
 
     id: str
@@ -177,6 +178,7 @@ class CollaborationView(Struct):
     version: int
     closed: bool
     parameters: dict[str, bool | int | float | str] = {}
+    format: int = 1
 
 
 class AgentView(Struct):
@@ -189,6 +191,7 @@ class AgentView(Struct):
     commit: int
     left: bool
     horizon_left: int
+    unnamed: int = 0
 
 
 class InviteView(Struct):

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from msgspec import UNSET
+
 from partage.ledger.events import (
     FORMAT,
     AnyEvent,
@@ -25,7 +27,7 @@ from partage.ledger.events import (
     Tell,
     Tick,
 )
-from partage.ledger.refusals import Refused, conflict, forbidden, missing
+from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
 from partage.settle.money import Settled
 
@@ -200,20 +202,25 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
 # --- commit pulls that the client decided ---------------------------------------------------------------------
 
 
-def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answered:
-    """Count commit pulls that the client decided by itself, provided that the board allowed them."""
+def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: int = 0) -> Answered:
+    """Count commit pulls that the client decided by itself, provided that the board allowed them.
+
+    Of `unnamed` pulls nobody knows the arm: they use the horizon, and that is all that can be checked.
+    """
     state, member = _open(turn), _present(turn, agent)
     if request in member.answers:
         answered = member.answers[request]
         if answered.arm >= 0:
             raise _reused("ask for a pull")
         return answered
+    if unnamed and state.format < 3:
+        sentence = "This collaboration was created by an earlier release: commit pulls must name their arm."
+        raise invalid("unnamed", sentence)
     lapse(turn)
     left = state.config.horizon - member.used
-    if sum(run.pulls for run in runs) > left:
+    if sum(run.pulls for run in runs) + unnamed > left:
         sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
         raise conflict("too_many_pulls", sentence, "runs")
-    tick(turn)
     reported = member.reported
     right: set[int] = set()  # arms that were already checked at this version
     for place, run in enumerate(runs):
@@ -223,7 +230,8 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answer
             _check_run(state, member, run, f"runs[{place}]", reported, turn.now)
             right.add(run.arm)
         reported = run.version
-    event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request)
+    tick(turn)  # not before: a refusal writes nothing
+    event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request, unnamed=unnamed or UNSET)
     return Answered(event.seq, -1, False, state.version)
 
 

@@ -28,7 +28,7 @@ from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "3"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "4"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -76,6 +76,7 @@ class Member(Struct):
     consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, beginning with the one on joining
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
+    unnamed: int = 0  # commit pulls whose arm the agent did not name
     used: int = 0  # pulls of the agent's horizon
     claim: int | None = None
     reported: int = 0  # the highest version on which it reported commit pulls
@@ -179,7 +180,10 @@ class State:
         return now if now > self.board.clock else None
 
     def pulls(self) -> list[list[int]]:
-        """Return the settled pulls, one row per agent in order of joining: reported explore pulls and commits."""
+        """Return the settled pulls, one row per agent in order of joining: reported explore pulls, and commits.
+
+        Commits without an arm are not among them.
+        """
         arms = range(self.board.arms)
         return [
             [member.explore.get(arm, 0) + member.commit.get(arm, 0) for arm in arms]
@@ -289,6 +293,10 @@ class State:
             self.pulls_made += run.pulls
             if not event.asked:
                 member.reported = max(member.reported, run.version)
+        if event.unnamed is not UNSET:
+            member.unnamed += event.unnamed
+            member.used += event.unnamed
+            self.pulls_made += event.unnamed
         arm = event.runs[0].arm if event.asked else -1
         self._remember(member, event.request, Answered(event.seq, arm, False, self.version))
 

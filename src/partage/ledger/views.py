@@ -68,6 +68,7 @@ def collaboration_view(state: State) -> CollaborationView:
         version=state.version,
         closed=state.closed is not None,
         parameters={name: getattr(state.rule, name) for name in live_parameters(config.rule)},
+        format=state.format,
     )
 
 
@@ -97,6 +98,7 @@ def agent_views(state: State) -> list[AgentView]:
             commit=sum(member.commit.values()),
             left=member.left,
             horizon_left=config.horizon - member.used,
+            unnamed=member.unnamed,
         )
         for member in state.members.values()
     ]

@@ -37,9 +37,10 @@ def _checked_own(own: object) -> int:
 
 
 def highest_mean(board: Board, record: Record) -> int:
-    """Return the arm with the highest mean of a record, ties by the tie order; arms not in it come last."""
-    seen = [arm for arm in board.tie_order if record.counts[arm]]
-    return max(seen, key=lambda arm: record.sums[arm] / record.counts[arm], default=board.tie_order[0])
+    """Return the active arm with the highest mean of a record, ties by the tie order; arms not in it come last."""
+    counts, sums = record.counts, record.sums
+    active = [arm for arm in board.tie_order if board.active[arm]]
+    return max(active, key=lambda arm: sums[arm] / counts[arm] if counts[arm] else -math.inf)
 
 
 @dataclass(frozen=True)

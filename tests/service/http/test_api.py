@@ -69,6 +69,8 @@ def test_defaults(url: str) -> None:
         "agents": 0,
         "version": 0,
         "closed": False,
+        "parameters": {"lead": 3.0, "evidence": "likelihood", "indifference": True},
+        "format": 3,
     }
     assert len(view["tie_seed"]) == 32
     assert sorted(view["tie_order"]) == ["x", "y", "z"]

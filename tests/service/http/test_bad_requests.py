@@ -264,6 +264,11 @@ def test_joining(server: Server, ann: Member, body: dict[str, Any], field: str) 
         ({"runs": []}, "request"),
         ({"request": "r"}, "runs"),
         ({"request": "r", "runs": []}, "runs"),
+        ({"request": "r", "runs": [], "unnamed": 0}, "runs"),
+        ({"request": "r", "unnamed": -1}, "unnamed"),
+        ({"request": "r", "unnamed": 1.5}, "unnamed"),
+        ({"request": "r", "unnamed": "1"}, "unnamed"),
+        ({"request": "r", "unnamed": True}, "unnamed"),
         ({"request": "r", "runs": {}}, "runs"),
         ({"request": "r", "runs": [1]}, "runs"),
         ({"request": "r", "runs": [{}]}, "runs"),
@@ -447,7 +452,7 @@ NAMES = [
     "invites",
     "hours",
 ]
-NAMES += ["request", "shares", "explore_only", "pull", "reward", "runs", "version", "arm", "pulls"]
+NAMES += ["request", "shares", "explore_only", "pull", "reward", "runs", "version", "arm", "pulls", "unnamed"]
 
 values = st.recursive(
     st.none()
@@ -472,7 +477,7 @@ def eve(server: Server) -> Member:
 def test_any_json_at_every_address(server: Server, eve: Member, body: Any) -> None:
     calls = {
         ("POST", "/tell"): ("pull", "reward"),
-        ("POST", "/commits"): ("request", "runs"),
+        ("POST", "/commits"): ("request", "runs", "unnamed"),
         ("PATCH", "/agents/me"): ("shares",),
         ("POST", "/agents"): ("name", "shares", "request"),
         ("POST", "/ask"): ("request", "explore_only"),

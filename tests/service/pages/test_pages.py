@@ -501,6 +501,33 @@ def test_what_people_type_is_text(
         assert looked.locator("img, main script").count() == 0
 
 
+def test_the_board_says_how_often_the_members_pulled_where_the_rule_depends_on_it(
+    server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
+) -> None:
+    log_in(page, server)
+    for rule, clocked in (("shared-imed", True), ("balanced-etc", False)):
+        played = Played(api, rule=rule)
+        token = played.join("Morel", "a", "b")
+        for _ in range(8):
+            played.pull(token, {"a": 1.0, "b": 0.0})
+        page.goto(f"{server.url}/c/{played.id}")
+        expect(page.locator(LIVE)).to_be_visible()
+        expect(page.locator("#broadcasts")).not_to_have_text("–")
+        expect(page.locator("#clock")).to_be_visible(visible=clocked)
+        if clocked:
+            clock = api.get(f"{played.path}/board").json()["clock"]
+            expect(page.locator("#clock")).to_have_text(f"Together the members have made about {clock} pulls.")
+            assert clock > 4
+            body = {"request": "own rewards", "unnamed": 2}
+            api.post(f"{played.path}/commits", headers=bearer(token), json=body).raise_for_status()
+            member = other_page()
+            log_in(member, server, token)
+            expect(member.locator("#unnamed")).to_have_text(
+                "2 commit pulls without naming the arm; they are not compensated."
+            )
+            expect(member.locator("#feed")).to_contain_text("Morel committed 2 pulls without naming the arm")
+
+
 def test_a_name_is_no_formula_in_a_spreadsheet(
     session: Callable[..., httpx.Client], server: Server, api: httpx.Client
 ) -> None:

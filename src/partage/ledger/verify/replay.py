@@ -175,14 +175,17 @@ def _tell(turn: Turn, event: Tell) -> None:
 
 def _commit(turn: Turn, event: Commit) -> None:
     checked_request(event.request)
-    if not event.runs:
+    unnamed = 0 if event.unnamed is UNSET else event.unnamed
+    if not event.runs and not unnamed:
         raise Wrong("it reports no commit pulls.")
+    if event.asked and unnamed:
+        raise Wrong("the controller decided these pulls, and it names their arms.")
     if event.asked:
         moves.ask(turn, event.agent, event.request, False)
     elif event.request is None:
         raise Wrong("it reports commit pulls without a request id.")
     else:
-        moves.commits(turn, event.agent, event.request, event.runs)
+        moves.commits(turn, event.agent, event.request, event.runs, unnamed)
 
 
 def _lapse(turn: Turn, event: Lapse) -> None:
@@ -231,7 +234,7 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = "writes nothing"
     elif isinstance(first, Claim):
         what = f"hands out a claim on arm {state.config.arms[first.arm]}"
-    elif isinstance(first, Commit):
+    elif isinstance(first, Commit) and first.runs:
         what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from partage.ledger.events import (
     AnyEvent,
@@ -65,11 +65,12 @@ class AgentRow(Struct):
 
 
 class Own(Struct):
-    """A member on their own page; pulls by arm."""
+    """A member on their own page; pulls by arm, and those whose arm the member did not name."""
 
     shares: list[int]
     explore: list[int]
     commit: list[int]
+    unnamed: int
     used: int
     left: bool
 
@@ -147,6 +148,7 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         sorted(member.shares),
         [member.explore.get(arm, 0) for arm in arms],
         [member.commit.get(arm, 0) for arm in arms],
+        member.unnamed,
         member.used,
         member.left,
     )
@@ -209,11 +211,14 @@ def feed(state: State, events: list[AnyEvent], reader: str | None) -> list[Said]
 
 def _committed(state: State, run: list[Commit]) -> Said:
     pulls = sum(part.pulls for event in run for part in event.runs)
+    unnamed = sum(event.unnamed for event in run if event.unnamed is not UNSET)
     arms = {part.arm for event in run for part in event.runs}
     agents = {event.agent for event in run}
     who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
     where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
-    text = f"{who} committed {counted(pulls, 'pull')} to {where}"
+    parts = [f"{counted(pulls, 'pull')} to {where}"] if pulls else []
+    parts += [f"{counted(unnamed, 'pull')} without naming the arm"] if unnamed else []
+    text = f"{who} committed {' and '.join(parts)}"
     return Said(run[-1].seq, run[0].time, "commit", text, next(iter(arms)) if len(arms) == 1 else None)
 
 
@@ -235,7 +240,7 @@ def _said(state: State, event: AnyEvent) -> Said | None:
         case Lapse():
             kind, text = "lapse", f"{name} did not report in time; the claim lapsed"
         case Tick(clock=clock):
-            kind, text = "tick", f"Together the members have made {clock:,} pulls"
+            kind, text = "tick", f"Together the members have made about {counted(clock, 'pull')}"
         case Consent(shares=shares):
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():

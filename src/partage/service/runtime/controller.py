@@ -222,7 +222,9 @@ class Controller:
     async def commits(self, book: Book, agent: str, told: Commits) -> Told:
         """Count commit pulls that an agent's client decided."""
         checked_name("request", told.request)
-        if not told.runs:
+        if told.unnamed < 0:
+            raise not_allowed("unnamed")
+        if not told.runs and not told.unnamed:
             raise not_allowed("runs")
         runs = []
         for place, run in enumerate(told.runs):
@@ -233,7 +235,7 @@ class Controller:
             if run.pulls < 1:
                 raise not_allowed(f"runs[{place}].pulls")
             runs.append(Run(run.version, book.arms[run.arm], run.pulls))
-        done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs))
+        done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
         row: Row | None = await self.call(self.store.row, book.id, done.answer.seq)
         assert row is not None
         return Told(done.answer.version, row.head)

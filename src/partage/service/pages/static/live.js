@@ -145,6 +145,9 @@ export function drawBoard(board) {
   setText(document.getElementById("leader"), leader ? leader.name : "none yet");
   setText(document.getElementById("leader-mean"),
     leader?.mean != null ? `mean ${leader.mean.toFixed(3)}` : "no broadcasts yet");
+  const clock = document.getElementById("clock");
+  show(clock, board.clock > 0); // only where the rule reads it
+  setText(clock, `Together the members have made about ${things(board.clock, "pull")}.`);
   speak(board);
 }
 

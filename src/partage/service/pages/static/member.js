@@ -30,7 +30,9 @@ function drawPulls(me, arms) {
   });
   const any = me.explore.some(Boolean) || me.commit.some(Boolean);
   show(element("pulls"), any);
-  show(element("pulls-empty"), !any);
+  show(element("pulls-empty"), !any && me.unnamed === 0);
+  show(element("unnamed"), me.unnamed > 0);
+  setText(element("unnamed"), `${things(me.unnamed, "commit pull")} without naming the arm; ${me.unnamed === 1 ? "it is" : "they are"} not compensated.`);
 }
 
 function drawShares(me, closed) {
