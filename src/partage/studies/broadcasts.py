@@ -29,7 +29,7 @@ PRICES = (0.0, 0.01, 0.1, 1.0)
 LEADS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)
 BALANCES = (1.0, 2.0, 4.0, math.inf)
 ALONE = "alone"
-ALONE_RUNS = 100  # at most, of 10^5 steps
+ALONE_RUNS = 100  # at most, of games with 10^5 steps
 
 
 class Family(NamedTuple):
@@ -59,6 +59,10 @@ SHARED = FAMILIES[0]
 def game(place: int) -> Game:
     """Return the game at a place."""
     return list(GAMES.values())[place - 1]
+
+
+def _alone_runs(place: int) -> int | None:
+    return ALONE_RUNS if game(place).horizon >= 10**5 else None
 
 
 # --- what a price chooses -------------------------------------------------------------------------------------
@@ -205,7 +209,7 @@ STUDY = Study(
             for value in family.values
         ),
         *(
-            Line(name, rule, lambda at: game(at).alone(), "none", most_runs=lambda at: ALONE_RUNS)
+            Line(name, rule, lambda at: game(at).alone(), "none", most_runs=_alone_runs)
             for name, rule in STRONG.items()
         ),
     ),
