@@ -40,9 +40,9 @@ def collaborations_table(found: Sequence[CollaborationView]) -> Table:
 
 def show_collaboration(console: Console, about: CollaborationView, board: BoardView) -> None:
     """Print a collaboration's configuration and its board."""
-    rule = rule_in_words(about.rule, about.balance, about.parameters)
-    config = f"{rule}; settlement {about.settlement}; horizon {about.horizon:,}"
+    config = f"settlement {about.settlement}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
+    console.print(Text(rule_in_words(about.rule, about.balance, about.parameters), style="dim"))
     console.print(Text(f"{config}; {about.agents:,} agents; {board.version:,} broadcasts", style="dim"))
     console.print("", board_table(board, console), sep="\n")
 
