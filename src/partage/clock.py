@@ -14,7 +14,7 @@ def rounded(pulls: int) -> int:
     """Return the last tick of the clock at or before this many pulls; 0 before the first pull.
 
     >>> [rounded(pulls) for pulls in (0, 1, 6, 100, 10**6)]
-    [0, 1, 5, 87, 955147]
+    [0, 1, 6, 87, 815664]
     """
     return TICKS[bisect_right(TICKS, pulls) - 1] if pulls > 0 else 0
 
@@ -23,6 +23,6 @@ def next_tick(pulls: int) -> int:
     """Return the first tick after this many pulls.
 
     >>> [next_tick(pulls) for pulls in (0, 1, 6)]
-    [1, 2, 7]
+    [1, 2, 8]
     """
     return TICKS[bisect_right(TICKS, pulls)]

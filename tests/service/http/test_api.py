@@ -55,7 +55,7 @@ def test_defaults(url: str) -> None:
         "name": "A dozen shops",
         "arms": ["x", "y", "z"],
         "horizon": 1_000_000,
-        "rule": "balanced-glr",
+        "rule": "shared-imed",
         "balance": None,
         "settlement": "equal-share-expected",
         "fee": 0.0,
@@ -69,7 +69,7 @@ def test_defaults(url: str) -> None:
         "agents": 0,
         "version": 0,
         "closed": False,
-        "parameters": {"lead": 3.0, "evidence": "likelihood", "indifference": True},
+        "parameters": {"lead": 4.0},
         "format": 3,
     }
     assert len(view["tie_seed"]) == 32

@@ -142,7 +142,7 @@ def test_every_call_of_the_api_tells_of_the_statuses_on_the_page(schema: dict[st
 
 def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
     fields = schema["components"]["schemas"]["NewCollaboration"]["properties"]
-    assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "balanced-glr")
+    assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "shared-imed")
     assert fields["settlement"]["default"] == "equal-share-expected"
     assert fields["settlement"]["oneOf"][0]["enum"] == list(SETTLEMENTS)
 

@@ -106,7 +106,7 @@ class Played:
     def __init__(self, api: httpx.Client, arms: tuple[str, ...] = ("a", "b"), **config: Any) -> None:
         self.api = api
         self.arms = arms
-        body = {"name": "Suppliers", "arms": arms, "horizon": 1000, "invites": 5, **config}
+        body = {"name": "Suppliers", "arms": arms, "horizon": 1000, "invites": 5, "rule": "balanced-glr", **config}
         made = api.post("/v1/collaborations", json=body).raise_for_status().json()
         self.id: str = made["id"]
         self.path = f"/v1/collaborations/{self.id}"
@@ -559,7 +559,7 @@ def test_an_error_stands_at_its_field(server: Server, page: Page, page_errors: l
 
 def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
-    assert page.get_by_label("Rule").input_value() == "balanced-glr"
+    assert page.get_by_label("Rule").input_value() == "shared-imed"
     assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
     paper = page.get_by_label("Settlement").locator("option[value=paper]")
     expect(paper).to_be_disabled()
