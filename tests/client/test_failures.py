@@ -117,10 +117,11 @@ def test_a_report_that_no_repetition_can_cure_is_given_up(new: New, code: str) -
     assert live.state.members[agent.id].used == 0
 
 
-def test_a_report_refused_for_another_reason_is_kept(new: New) -> None:
+@pytest.mark.parametrize(("status", "code"), [(401, "unknown_token"), (403, "")], ids=["0.2", "0.1, without codes"])
+def test_a_report_refused_for_another_reason_is_kept(new: New, status: int, code: str) -> None:
     live = new(["a"])
     agent = live.joined("a")
-    live.fault = refusing("/commits", 401, "unknown_token")
+    live.fault = refusing("/commits", status, code)
     with pytest.raises(Refused, match=r"No\."):
         agent.ask()
     live.fault = lambda request: None
@@ -168,17 +169,6 @@ def test_without_codes_only_the_run_that_is_named_is_given_up(new: New) -> None:
     assert [request.content.count(b'"pulls"') for request in live.requests[sent:]] == [2, 1]
     assert agent.unpaid == 3
     assert live.state.members[agent.id].commit == {0: 2}
-
-
-def test_without_codes_another_status_keeps_the_report(new: New) -> None:
-    live = new(["a"])
-    agent = live.joined("a")
-    live.fault = refusing("/commits", 403, "")
-    with pytest.raises(Refused, match=r"No\."):
-        agent.ask()
-    live.fault = lambda request: None
-    agent.close()
-    assert live.state.members[agent.id].commit == {0: 1}
 
 
 def test_without_codes_a_refused_ask_is_understood(new: New) -> None:
