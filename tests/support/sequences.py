@@ -125,7 +125,7 @@ def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,))
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
-        format=draw(st.sampled_from([FORMAT, FORMAT, 2, UNSET])),
+        format=draw(st.sampled_from([FORMAT, FORMAT, 3, 2, UNSET])),
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,
