@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -217,7 +218,7 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
 
     from partage.report.collaboration_tables import show_collaboration
 
-    show_collaboration(Console(highlight=False), about, board)
+    show_collaboration(Console(highlight=False), about, board, int(time.time() * 1000))
 
 
 @commands.command("set-aside")
