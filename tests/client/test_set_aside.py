@@ -52,9 +52,7 @@ def test_the_boards_of_all_follow(app: App, new: New, tmp_path: Path) -> None:
         assert verified.board == app.operator.board(live.id)
 
 
-def test_the_client_of_the_member_goes_on_committing(
-    app: App, new: New, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_client_of_the_member_goes_on_committing(app: App, new: New, caplog: pytest.LogCaptureFixture) -> None:
     live = new(["a", "b"], 1000)
     other = live.join("a", "b")
     with live.joined("a", "b") as agent:

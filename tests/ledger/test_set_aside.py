@@ -74,7 +74,9 @@ def test_the_board_is_that_of_the_others_broadcasts(create: Create, happens: lis
 
 def two_against_a_liar(rule: str, parameters: dict[str, Any], turns: int = 400) -> Table:
     """The liar promotes the worst of three arms; the others tell the truth."""
-    table = Table(created(arms=["good", "fair", "bad"], rule=rule, parameters=parameters, horizon=3000, settlement="none"))
+    table = Table(
+        created(arms=["good", "fair", "bad"], rule=rule, parameters=parameters, horizon=3000, settlement="none")
+    )
     draw = random.Random(7)
     agents = [table.join(0, 1, 2) for _ in range(3)]
     for _ in range(turns):

@@ -16,7 +16,9 @@ MEANS = (0.75, 0.25, 0.5)
 MUTE = 2  # the arm whose only sharer never tells
 
 
-def played(rule: str = "balanced-etc", rounds: int = 1200, told: int = 0, reward: float = 0.5, **config: Any) -> Table:
+def played(
+    rule: str = "balanced-etc", rounds: int = 1200, told: int = 0, reward: float = 0.5, **config: Any
+) -> Table:
     """Two honest members share two arms, and a third alone shares another and stops telling after `told` rewards."""
     config = {"arms": ["wheat", "oats", "rye"], "horizon": 2000, "settlement": "none"} | config
     table = Table(created(rule=rule, **config))
@@ -131,7 +133,9 @@ def test_whoever_verifies_sees_the_same(rule: str) -> None:
 
 
 def test_the_board_names_the_oldest_claims_and_the_stalled_arms() -> None:
-    table = Table(created(arms=["wheat", "oats", "rye"], settlement="none", rule="unbalanced-etc", claim_seconds=60.0))
+    table = Table(
+        created(arms=["wheat", "oats", "rye"], settlement="none", rule="unbalanced-etc", claim_seconds=60.0)
+    )
     agents = [table.join(0, 1, 2) for _ in range(5)]
     for agent in agents:
         table.now += 1000

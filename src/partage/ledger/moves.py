@@ -113,7 +113,7 @@ def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None =
             raise _reused("ask for a pull")
         return
     if shares and member.aside:
-        sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit, and read everything."
+        sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit and read."
         raise conflict("set_aside", sentence)
     if request is not None or member.shares != frozenset(shares):
         lapse(turn)

@@ -55,18 +55,21 @@ def show_collaboration(console: Console, about: CollaborationView, board: BoardV
 
 def sentences(board: BoardView, now: int) -> list[str]:
     """Return whom the board waits for at this time, in milliseconds, and what is left out of it."""
-    found = []
-    for claim in board.waiting:
-        seconds = max(0, now - claim.since) // 1000
-        if seconds >= WAITS_LONG:
-            found.append(f"Waiting for {claim.name}: {claim.arm}, since {_duration(seconds)}.")
-    for arm in board.arms:
-        if arm.stalled and arm.active and not board.closed:
-            found.append(
-                f"{arm.name} is left out of the balance until it is reported: "
-                f"its last {arm.lapses:,} claims ended without a report."
-            )
-    return found + [f"The broadcasts of {one.name} were set aside: {one.reason}" for one in board.set_aside]
+    waited = [(claim, max(0, now - claim.since) // 1000) for claim in board.waiting]
+    stalled = [arm for arm in board.arms if arm.stalled and arm.active and not board.closed]
+    return [
+        *(
+            f"Waiting for {claim.name}: {claim.arm}, since {_duration(seconds)}."
+            for claim, seconds in waited
+            if seconds >= WAITS_LONG
+        ),
+        *(
+            f"{arm.name} is left out of the balance until it is reported: "
+            f"its last {arm.lapses:,} claims ended without a report."
+            for arm in stalled
+        ),
+        *(f"The operator set the broadcasts of {one.name} aside: {one.reason}" for one in board.set_aside),
+    ]
 
 
 def _duration(seconds: int) -> str:
@@ -75,10 +78,8 @@ def _duration(seconds: int) -> str:
     >>> _duration(1), _duration(125), _duration(7200)
     ('1 second', '2 minutes', '2 hours')
     """
-    for unit, length in (("hour", 3600), ("minute", 60), ("second", 1)):
-        if seconds >= length:
-            break
-    number = seconds // length
+    unit, length = next(one for one in (("hour", 3600), ("minute", 60), ("second", 0)) if seconds >= one[1])
+    number = seconds // max(1, length)
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 

@@ -247,9 +247,7 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = f"lets claim {first.pull:,} lapse, which was due"
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
-    elif (
-        isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active
-    ):
+    elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:
         what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"

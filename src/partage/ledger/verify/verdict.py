@@ -93,7 +93,8 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
     aside = [member.name for member in state.members.values() if member.aside]
     if aside:
         found.trusted.append(
-            f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; no ledger can prove this."
+            f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; "
+            "no ledger can prove this."
         )
     if replay.hidden:
         _describe_copy(found, replay, state)
