@@ -226,7 +226,7 @@ def test_a_snapshot_goes_on_as_the_state_does(create: Create, before: list[Step]
         first, second = perform(one, step), perform(other, step)
         assert repr(first) == repr(second)
     assert kept(other.state) == kept(one.state)
-    assert one.rows == other.rows
+    assert one.events == other.events
 
 
 @settings(max_examples=60)
