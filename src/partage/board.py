@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+MOST_LAPSES = 3  # claims of an arm in a row that may end without a report before other arms stop waiting for it
+
 
 class Pull(NamedTuple):
     """One step of one agent: the arm it pulls, and whether it broadcasts the reward (an explore pull)."""
@@ -39,6 +41,15 @@ class Record:
         return Record(list(self.counts), list(self.sums), self.latest, self.latest_reward)
 
 
+def total_of(records: Iterable[Record], arms: int) -> Record:
+    """Return all these records as one. Their order does not matter: the sums are rounded once."""
+    several = list(records)
+    return Record(
+        [sum(record.counts[arm] for record in several) for arm in range(arms)],
+        [math.fsum(record.sums[arm] for record in several) for arm in range(arms)],
+    )
+
+
 def radius(horizon: int, count: float) -> float:
     """Return half the width of an arm's interval (the paper's rad): sqrt(2 log T / N_i), infinite for N_i = 0."""
     return math.sqrt(2 * math.log(horizon) / count) if count else math.inf
@@ -61,6 +72,8 @@ class Board:
         and cannot be explored until it is shared again.
     claims
         Explore pulls of each arm that were handed out and not yet reported; always 0 where reports are instant.
+    lapses
+        Claims of each arm that ended without a report since its last broadcast; always 0 where reports are instant.
     record
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
     by_member
@@ -82,6 +95,7 @@ class Board:
     public: list[bool]
     shared: list[bool] = field(init=False)
     claims: list[int] = field(init=False)
+    lapses: list[int] = field(init=False)
     record: Record = field(init=False)
     by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
@@ -94,6 +108,7 @@ class Board:
         arms = len(self.tie_order)
         self.shared = list(self.public)
         self.claims = [0] * arms
+        self.lapses = [0] * arms
         self.record = Record.empty(arms)
         self.active = list(self.public)
         self.rank = [0] * arms
@@ -104,6 +119,7 @@ class Board:
         """Return an independent copy of this board, with an empty `by_member` unless it is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
+        other.lapses = list(self.lapses)
         other.record = self.record.copy()
         if by_member:
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
@@ -114,9 +130,20 @@ class Board:
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
         """Record one reward that a member broadcast. Call the rule's `revise` afterwards."""
         self.record.add(arm, reward)
+        self.lapses[arm] = 0
         if member not in self.by_member:
             self.by_member[member] = Record.empty(self.arms)
         self.by_member[member].add(arm, reward)
+
+    def set_aside(self, member: Hashable) -> None:
+        """Take a member's broadcasts out of the record and make every public arm active again.
+
+        The rule's state starts afresh. Call the rule's `revise` afterwards, until nothing changes.
+        """
+        self.by_member.pop(member, None)
+        self.record = total_of(self.by_member.values(), self.arms)
+        self.active = list(self.public)
+        self.state = None
 
     @property
     def pulls_left(self) -> int:
@@ -140,6 +167,15 @@ class Board:
     def standing(self) -> list[int]:
         """Return the active arms that somebody shares: the candidates for exploration."""
         return [arm for arm in range(self.arms) if self.active[arm] and self.shared[arm]]
+
+    def stalled(self, arm: int) -> bool:
+        """Whether the arm's last claims all ended without a report, so that no other arm waits for it."""
+        return self.lapses[arm] >= MOST_LAPSES
+
+    def awaited(self, arms: Sequence[int], at_least: int = 1) -> Sequence[int]:
+        """Return those of these arms that are not stalled, or all of them if that leaves fewer than `at_least`."""
+        found = [arm for arm in arms if not self.stalled(arm)]
+        return found if len(found) >= at_least else arms
 
     def handed(self, arm: int) -> int:
         """Return how often the arm was broadcast or is about to be: N_i plus the claims on it."""

@@ -52,6 +52,11 @@ def test_a_collaboration_from_its_creation_to_its_verified_ledger(controller, op
     assert "●" in shown
     assert json.loads(operator("show", id, "--json"))["board"]["version"] > 0
 
+    reason = "Its scale was broken until May 3."
+    assert "Haddad (a2) are set aside" in operator("set-aside", id, "a2", "--reason", reason)
+    assert f"The operator set the broadcasts of Haddad aside: {reason}" in " ".join(operator("show", id).split())
+    assert "already been set aside" in operator("set-aside", id, "a2", "--reason", reason, code=2)
+
     assert "if it closed now" in operator("settlement", id)
     assert "pass --yes" in operator("close", id, code=2)
     assert json.loads(operator("show", id, "--json"))["closed"] is False

@@ -38,6 +38,7 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
     Tick,
     decode,
@@ -94,15 +95,23 @@ class Ledger:
         self.allowed: set[tuple[str, int, int]] = set()  # agent, version, arm that it could have committed to
         self.superseded: dict[int, int] = {}
         self.out: set[int] = set()
+        self.aside: set[str] = set()
+        self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
 
     def take(self, event: AnyEvent) -> None:
         """Read the next event."""
-        if isinstance(event, Join | Consent | Leave):
-            self.shares[event.agent] = frozenset(() if isinstance(event, Leave) else event.shares)
+        if isinstance(event, Join | Consent | Leave | SetAside):
+            self.shares[event.agent] = frozenset(getattr(event, "shares", ()))
             for waiting in (self.open, self.late):
                 for pull, (agent, arm) in list(waiting.items()):
                     if agent == event.agent and arm not in self.shares[agent]:
                         del waiting[pull]
+                        self.missed[arm] += waiting is self.open
+        if isinstance(event, SetAside):
+            assert event.agent not in self.aside
+            self.aside.add(event.agent)
+            self.superseded[event.version - 1] = event.time
+            self.out.clear()
         elif isinstance(event, Claim):
             assert all(agent != event.agent for agent, _ in self.open.values()), "one open claim per agent"
             assert event.arm in self.shares[event.agent]
@@ -110,11 +119,13 @@ class Ledger:
             self.used[event.agent] += 1
         elif isinstance(event, Lapse):
             self.late[event.pull] = self.open.pop(event.pull)
+            self.missed[self.late[event.pull][1]] += 1
         elif isinstance(event, Tell):
             waiting = self.open if event.pull in self.open else self.late
             assert waiting.pop(event.pull) == (event.agent, event.arm)
             assert event.arm in self.shares[event.agent], "agents broadcast only arms that they share"
             self.told[event.arm] += 1
+            self.missed[event.arm] = 0
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
         elif isinstance(event, Commit):
@@ -139,8 +150,11 @@ class Ledger:
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
         assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
-        assert board.counts == [self.told[arm] for arm in arms]
-        assert state.version == sum(self.told.values())
+        assert board.lapses == [self.missed[arm] if state.format > 3 else 0 for arm in arms]
+        gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
+        assert board.counts == [self.told[arm] - gone[arm] for arm in arms]
+        assert state.version == sum(self.told.values()) + len(self.aside)
+        assert {agent for agent, member in state.members.items() if member.aside} == self.aside
         for agent, member in state.members.items():
             assert member.shares == self.shares[agent]
             assert member.used == self.used[agent] <= state.config.horizon

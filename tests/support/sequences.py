@@ -87,6 +87,9 @@ class Table:
     def leave(self, agent: str) -> None:
         self.move(moves.leave, agent)
 
+    def set_aside(self, agent: str, reason: str = "It told what it did not see.") -> Any:
+        return self.move(moves.set_aside, agent, reason)
+
     def close(self) -> Any:
         return self.move(moves.close, settlement_of(self.state))
 
@@ -115,7 +118,11 @@ def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @st.composite
-def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,)) -> Create:
+def configurations(
+    draw: st.DrawFn,
+    settlements: Sequence[str | None] = (None,),
+    formats: Sequence[Any] = (FORMAT, FORMAT, 3, 2, UNSET),
+) -> Create:
     """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
     rule = draw(st.sampled_from(list(live_rules())))
     balance = draw(balances(rule))
@@ -125,7 +132,7 @@ def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,))
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
-        format=draw(st.sampled_from([FORMAT, FORMAT, 2, UNSET])),
+        format=draw(st.sampled_from(formats)),
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,
@@ -174,6 +181,7 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("unnamed"), _agents(), st.sampled_from([1, 2, 30])),
         st.tuples(st.just("consent"), _agents(), _shares()),
         st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
+        st.tuples(st.just("aside"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("wait"), _waits()),
         st.tuples(st.just("wait"), _waits()),
     )
@@ -228,8 +236,8 @@ def perform(table: Table, step: Step) -> Any:
         return _tried(lambda: table.commits(agent, f"of {state.seq}", unnamed=given[1]))
     if kind == "consent":
         return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
-    assert kind == "leave"
-    return _tried(table.leave, agent) if given[1] == 4 else None  # or soon no agent would be left
+    move = {"leave": table.leave, "aside": table.set_aside}[kind]
+    return _tried(move, agent) if given[1] == 4 else None  # or soon no agent would be left
 
 
 def _tried(move: Callable[..., Any], *given: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -217,7 +218,31 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
 
     from partage.report.collaboration_tables import show_collaboration
 
-    show_collaboration(Console(highlight=False), about, board)
+    show_collaboration(Console(highlight=False), about, board, int(time.time() * 1000))
+
+
+@commands.command("set-aside")
+def set_aside(
+    id: Id,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; all members can read it.")],
+    url: Url = LOCAL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Take an agent's broadcasts out of the record, permanently.
+
+    Which arms are eliminated is computed again without them. The agent gets no more claims; what it told before is
+    still compensated.
+
+    [bold]partage collaboration set-aside c0123456789ab a3 --reason "Its scale was broken until May 3."[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        found = operator.set_aside(id, agent, reason)
+    if json:
+        typer.echo(as_json(_builtins(found)))
+        return
+    typer.echo(f"The broadcasts of {found.name} ({found.agent}) are set aside; every member can read why.")
 
 
 @commands.command()

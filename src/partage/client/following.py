@@ -26,6 +26,7 @@ def board_of(view: BoardView) -> Board:
     board = Board(view.horizon, [number[name] for name in view.tie_order], [arm.public for arm in view.arms])
     board.shared = [arm.sharers > 0 for arm in view.arms]
     board.claims = [arm.claims for arm in view.arms]
+    board.lapses = [arm.lapses for arm in view.arms]
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
     board.state, board.clock = view.state, view.clock

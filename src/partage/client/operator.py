@@ -141,6 +141,15 @@ class Operator:
         """Return a collaboration's agents in the order they joined."""
         return self._call(list[AgentView], "GET", _path(id, "/agents"))
 
+    def set_aside(self, id: str, agent: str, reason: str) -> AgentView:
+        """Take an agent's broadcasts out of the record, permanently, for a reason that all members read.
+
+        Which arms are eliminated is computed again without them. The agent gets no more claims; what it told before
+        is still compensated.
+        """
+        path = _path(id, f"/agents/{_word('agent', agent)}/set-aside")
+        return self._call(AgentView, "POST", path, {"reason": reason})
+
     # invites
 
     def invite(self, id: str, count: int = 1, *, hours: float | None = None, request: str | None = None) -> Created:

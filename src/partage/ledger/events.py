@@ -15,6 +15,8 @@ format release terms
                The create event states all parameters of the rule. `tick` events advance the clock of a rule that
                reads one; in formats 1 and 2 the clock stands at 0, and Balanced-GLR does not stop early.
                A `commit` may count pulls without naming their arms.
+4      0.3     An arm whose last three claims ended without a report does not hold other arms back. `set-aside` events
+               take a member's broadcasts out of the record.
 ====== ======= ===================================================================================================
 """
 
@@ -25,7 +27,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage.ledger.refusals import Refused
 
-FORMAT = 3  # of new collaborations, and the newest that this release reads
+FORMAT = 4  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -139,6 +141,19 @@ class Leave(Event, frozen=True, kw_only=True, tag="leave"):
     agent: str
 
 
+class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
+    """The operator takes an agent's broadcasts out of the record, for a public reason (from format 4 on).
+
+    The agent shares nothing from now on, and its claims are cancelled. `version` is the board's version with it, and
+    `active` lists the active arms after it.
+    """
+
+    agent: str
+    reason: str
+    version: int
+    active: tuple[Arm, ...]
+
+
 class Close(Event, frozen=True, kw_only=True, tag="close"):
     """The collaboration ends. The event has what a member needs to check their own account.
 
@@ -164,7 +179,7 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
     profit: int
 
 
-AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Tick | Consent | Leave | Close
+AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Tick | Consent | Leave | SetAside | Close
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

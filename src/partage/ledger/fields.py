@@ -16,6 +16,7 @@ MOST_ARMS = 1000
 MOST_INVITES = 1000
 MOST_HOURS = 8760
 LONGEST_NAME = 100
+LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
 LONGEST_CLAIM = 7 * 24 * 3600  # seconds
 MOST_VALUE = 1e12
@@ -38,6 +39,7 @@ _ALLOWED = {
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
+    "reason": f"a text of 1 to {LONGEST_REASON} characters, with no control characters and not only spaces",
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
@@ -79,9 +81,18 @@ def unknown_arm(field: str, arms: Mapping[str, int]) -> Refused:
 
 def checked_name(field: str, name: str) -> str:
     """Return a name that can be shown."""
-    if not name.strip() or len(name) > LONGEST_NAME or any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+    return _checked_text(field, name, LONGEST_NAME)
+
+
+def checked_reason(reason: str) -> str:
+    """Return a reason that can be shown."""
+    return _checked_text("reason", reason, LONGEST_REASON)
+
+
+def _checked_text(field: str, text: str, longest: int) -> str:
+    if not text.strip() or len(text) > longest or any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise not_allowed(field)
-    return name
+    return text
 
 
 def checked_request(request: str | None) -> str | None:

@@ -76,6 +76,12 @@ class Consent(Body, frozen=True, kw_only=True):
     request: str | None = None
 
 
+class SetAside(Body, frozen=True, kw_only=True):
+    """Why an agent's broadcasts are set aside; all members read it."""
+
+    reason: str
+
+
 # --- answers --------------------------------------------------------------------------------------------------
 
 
@@ -118,7 +124,11 @@ class Told(Struct):
 
 
 class ArmOnBoard(Struct):
-    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status."""
+    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
+
+    `lapses` counts the claims that ended without a report since the last broadcast. From the third on the arm is
+    `stalled`: other arms no longer wait for it.
+    """
 
     name: str
     broadcasts: int
@@ -130,13 +140,33 @@ class ArmOnBoard(Struct):
     sharers: int
     claims: int
     open: bool
+    lapses: int = 0
+    stalled: bool = False
+
+
+class OpenClaim(Struct):
+    """A claim that waits for its report: whose it is, its arm, and when it was handed out."""
+
+    agent: str
+    name: str
+    arm: str
+    since: int
+
+
+class Aside(Struct):
+    """An agent whose broadcasts the operator set aside, and why."""
+
+    agent: str
+    name: str
+    reason: str
 
 
 class BoardView(Struct):
-    """The board. `version` counts broadcasts; `leader` is null before the first; `state` is the rule's public state.
+    """The board. `version` counts broadcasts and set-asides; `leader` is null before the first broadcast.
 
-    `state` is null for rules without one. `clock` is the group's pulls so far, rounded down to a power of 1.25; it
-    stays 0 if the rule does not read it.
+    `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
+    to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
+    most three. `set_aside` has the agents whose broadcasts are not on the board.
     """
 
     version: int
@@ -150,6 +180,8 @@ class BoardView(Struct):
     agents: int
     state: Any = None
     clock: int = 0
+    waiting: list[OpenClaim] = []
+    set_aside: list[Aside] = []
 
 
 class CollaborationView(Struct):
@@ -182,7 +214,10 @@ class CollaborationView(Struct):
 
 
 class AgentView(Struct):
-    """An agent, as the operator and the agent itself see it."""
+    """An agent, as the operator and the agent itself see it.
+
+    `aside` is the reason for which the operator set its broadcasts aside; empty if it did not.
+    """
 
     agent: str
     name: str
@@ -192,6 +227,7 @@ class AgentView(Struct):
     left: bool
     horizon_left: int
     unnamed: int = 0
+    aside: str = ""
 
 
 class InviteView(Struct):

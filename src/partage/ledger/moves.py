@@ -24,6 +24,7 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Run,
+    SetAside,
     Tell,
     Tick,
 )
@@ -77,6 +78,20 @@ def close(turn: Turn, settled: Settled) -> Close:
     )
 
 
+def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
+    """Take an agent's broadcasts out of the record, for a reason that all members read."""
+    state = _open(turn)
+    if state.format < 4:
+        sentence = "This collaboration was created by an earlier release, whose terms know no set-aside."
+        raise conflict("set_aside", sentence)
+    if agent not in state.members:
+        raise missing("no_such_agent", "There is no such agent in this collaboration; agents lists them.", "agent")
+    if state.members[agent].aside:
+        raise conflict("set_aside", "The broadcasts of this agent have already been set aside; the reason stays.")
+    lapse(turn)
+    return turn.write(SetAside, agent=agent, reason=reason, version=state.version + 1, active=())
+
+
 # --- joining, consent, leaving --------------------------------------------------------------------------------
 
 
@@ -97,6 +112,9 @@ def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None =
         if member.answers[request].arm >= 0:
             raise _reused("ask for a pull")
         return
+    if shares and member.aside:
+        sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit and read."
+        raise conflict("set_aside", sentence)
     if request is not None or member.shares != frozenset(shares):
         lapse(turn)
         turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request)
@@ -196,6 +214,9 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
         raise _other_agents()
     if isinstance(handed, Commit):
         raise forbidden("commit_pull", "This is a commit pull: its reward is private and is not reported.")
+    if state.members[agent].aside:
+        sentence = "The operator set your broadcasts aside, which cancelled this pull; do not report it."
+        raise forbidden("claim_cancelled", sentence)
     raise forbidden("claim_cancelled", "You withdrew the arm of this pull, which cancelled it; do not report it.")
 
 

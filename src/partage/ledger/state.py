@@ -21,6 +21,7 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
     Tick,
 )
@@ -28,7 +29,7 @@ from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "4"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "5"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -82,6 +83,7 @@ class Member(Struct):
     reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
+    aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
 
 
 class _Snapshot(Struct):
@@ -95,6 +97,7 @@ class _Snapshot(Struct):
     by_member: dict[str, dict[int, tuple[int, float]]]
     active: list[bool]
     public: list[bool]
+    lapses: list[int]
     rule_state: Any
     clock: int
     members: list[Member]
@@ -153,7 +156,7 @@ class State:
 
     @property
     def version(self) -> int:
-        """The number of broadcasts."""
+        """The number of broadcasts and set-asides."""
         return self.windows[-1].version
 
     @property
@@ -226,12 +229,17 @@ class State:
         """Add the next event of the ledger, and accept what it states."""
         if isinstance(event, Tell):
             self._tell(event, decided=self.format > 1)
+        elif isinstance(event, SetAside):
+            self._set_aside(event, decided=True)
         else:
             self._advance(event)
             _FOLD[type(event)](self, event)
 
     def record(self, event: AnyEvent) -> AnyEvent:
         """Add a new event, and return it as the ledger records it: with the rule's decision."""
+        if isinstance(event, SetAside):
+            self._set_aside(event, decided=False)
+            return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         if not isinstance(event, Tell):
             self.apply(event)
             return event
@@ -278,12 +286,22 @@ class State:
         if decided:
             active = event.active
             board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
-        self._see_leader()
-        self.windows[-1].until = event.time
-        self.windows.append(Window(event.version))
-        while (until := self.windows[0].until) is not None and until + self.patience < event.time:
-            self.windows.popleft()
-        self._note()
+        self._next_version(event.version)
+
+    def _set_aside(self, event: SetAside, decided: bool) -> None:
+        """Take an agent's broadcasts out of the record, and compute again which arms are active."""
+        self._advance(event)
+        member, board = self.members[event.agent], self.board
+        member.aside = event.reason
+        self._withdraw(member, ())
+        board.set_aside(event.agent)
+        before: list[bool] | None = None
+        while board.active != before:
+            before = list(board.active)
+            self.revise()
+        if decided:
+            board.active = [arm in event.active for arm in range(board.arms)]
+        self._next_version(event.version)
 
     def _commit(self, event: Commit) -> None:
         member = self.members[event.agent]
@@ -303,6 +321,7 @@ class State:
     def _lapse(self, event: Lapse) -> None:
         handed = self.late[event.pull] = self.claims.pop(event.pull)
         self.board.claims[handed.arm] -= 1
+        self._miss(handed.arm)
         self.members[handed.agent].claim = None
         self._note()
 
@@ -324,15 +343,24 @@ class State:
     # steps that several events have in common
 
     def _set_shares(self, member: Member, shares: tuple[int, ...]) -> None:
+        """Let an agent share exactly these arms, and note what that changes."""
+        self._withdraw(member, shares)
+        self._see_leader()
+        self._note()
+
+    def _withdraw(self, member: Member, shares: tuple[int, ...]) -> None:
         """Let an agent share exactly these arms, and cancel its claims on the arms that it withdrew."""
         before, member.shares = member.shares, frozenset(shares)
         member.consents.append((self.seq, bits(shares)))
         withdrawn = before - member.shares
         if withdrawn:
             waiting = [*self.claims.items(), *self.late.items()]
-            for pull in [pull for pull, h in waiting if h.agent == member.id and h.arm in withdrawn]:
-                self._drop_claim(pull)
-                self.cancelled.add(pull)
+            for pull, handed in waiting:
+                if handed.agent == member.id and handed.arm in withdrawn:
+                    if pull in self.claims:  # a late one was counted when it lapsed
+                        self._miss(handed.arm)
+                    self._drop_claim(pull)
+                    self.cancelled.add(pull)
         board = self.board
         for arm in withdrawn:
             self.sharers[arm] -= 1
@@ -342,7 +370,19 @@ class State:
             board.shared[arm] = True
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
+
+    def _miss(self, arm: int) -> None:
+        """Count a claim that ended without a report."""
+        if self.format > 3:
+            self.board.lapses[arm] += 1
+
+    def _next_version(self, version: int) -> None:
+        """Begin a new version of the board, and forget those that nobody may report on any more."""
         self._see_leader()
+        self.windows[-1].until = self.time
+        self.windows.append(Window(version))
+        while (until := self.windows[0].until) is not None and until + self.patience < self.time:
+            self.windows.popleft()
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
@@ -387,6 +427,7 @@ class State:
             by_member={str(member): _sparse(record) for member, record in board.by_member.items()},
             active=board.active,
             public=board.public,
+            lapses=board.lapses,
             rule_state=board.state,
             clock=board.clock,
             members=list(self.members.values()),
@@ -409,7 +450,7 @@ class State:
         board.record = Record(kept.counts, kept.sums)
         board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
-        board.clock = kept.clock
+        board.lapses, board.clock = kept.lapses, kept.clock
         state.members = {member.id: member for member in kept.members}
         state.pulls_made = sum(member.used for member in kept.members)
         if state.format > 2:

@@ -1,11 +1,14 @@
 """Views of a state, as messages of the API."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 from partage.board import radius
-from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView
+from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
 from partage.ledger.state import State
 from partage.rules import live_parameters
+
+WAITING = 3  # claims that the board names, the oldest first
 
 
 def board_view(state: State) -> BoardView:
@@ -27,9 +30,11 @@ def board_view(state: State) -> BoardView:
                 sharers=state.sharers[arm],
                 claims=board.claims[arm],
                 open=arm in opened,
+                lapses=board.lapses[arm],
+                stalled=board.stalled(arm),
             )
         )
-    leader = state.target() if state.version else None
+    leader = state.target() if any(board.counts) else None
     return BoardView(
         version=state.version,
         closed=state.closed is not None,
@@ -42,7 +47,17 @@ def board_view(state: State) -> BoardView:
         agents=sum(not member.left for member in state.members.values()),
         state=board.state,
         clock=board.clock,
+        waiting=[] if state.closed else _waiting(state),
+        set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
     )
+
+
+def _waiting(state: State) -> list[OpenClaim]:
+    """Return the claims that are open longest."""
+    return [
+        OpenClaim(one.agent, state.members[one.agent].name, state.config.arms[one.arm], one.time)
+        for one in islice(state.claims.values(), WAITING)
+    ]
 
 
 def collaboration_view(state: State) -> CollaborationView:
@@ -99,6 +114,7 @@ def agent_views(state: State) -> list[AgentView]:
             left=member.left,
             horizon_left=config.horizon - member.used,
             unnamed=member.unnamed,
+            aside=member.aside,
         )
         for member in state.members.values()
     ]

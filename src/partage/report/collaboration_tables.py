@@ -31,20 +31,56 @@ def _new_table(*headings: str, left: int = 1) -> Table:
 
 def collaborations_table(found: Sequence[CollaborationView]) -> Table:
     """Return a table of collaborations."""
-    table = _new_table("id", "name", "arms", "agents", "broadcasts", "rule", "", left=2)
+    table = _new_table("id", "name", "arms", "agents", "version", "rule", "", left=2)
     for one in found:
         counts = (f"{number:,}" for number in (len(one.arms), one.agents, one.version))
         table.add_row(one.id, Text(one.name), *counts, one.rule, "closed" if one.closed else "open")
     return table
 
 
-def show_collaboration(console: Console, about: CollaborationView, board: BoardView) -> None:
-    """Print a collaboration's configuration and its board."""
+WAITS_LONG = 10  # seconds that a claim is open before it is named
+
+
+def show_collaboration(console: Console, about: CollaborationView, board: BoardView, now: int) -> None:
+    """Print a collaboration's configuration and its board, at this time in milliseconds."""
+    broadcasts = sum(arm.broadcasts for arm in board.arms)
     config = f"settlement {about.settlement}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
     console.print(Text(rule_in_words(about.rule, about.balance, about.parameters), style="dim"))
-    console.print(Text(f"{config}; {about.agents:,} agents; {board.version:,} broadcasts", style="dim"))
+    console.print(Text(f"{config}; {about.agents:,} agents; {broadcasts:,} broadcasts", style="dim"))
     console.print("", board_table(board, console), sep="\n")
+    for sentence in sentences(board, now):
+        console.print(Text(sentence))
+
+
+def sentences(board: BoardView, now: int) -> list[str]:
+    """Return whom the board waits for at this time, in milliseconds, and what is left out of it."""
+    waited = [(claim, max(0, now - claim.since) // 1000) for claim in board.waiting]
+    stalled = [arm for arm in board.arms if arm.stalled and arm.active and not board.closed]
+    return [
+        *(
+            f"Waiting for {claim.name}: {claim.arm}, since {_duration(seconds)}."
+            for claim, seconds in waited
+            if seconds >= WAITS_LONG
+        ),
+        *(
+            f"{arm.name} is left out of the balance until it is reported: "
+            f"its last {arm.lapses:,} claims ended without a report."
+            for arm in stalled
+        ),
+        *(f"The operator set the broadcasts of {one.name} aside: {one.reason}" for one in board.set_aside),
+    ]
+
+
+def _duration(seconds: int) -> str:
+    """Return a time in words.
+
+    >>> _duration(1), _duration(125), _duration(7200)
+    ('1 second', '2 minutes', '2 hours')
+    """
+    unit, length = next(one for one in (("hour", 3600), ("minute", 60), ("second", 0)) if seconds >= one[1])
+    number = seconds // max(1, length)
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 # --- the board ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from partage.board import Board, Pull, Record
 from partage.checks import number_from, one_of
 from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
-from partage.rules.betting import betting_threshold, evidence_of, revise_by_betting
+from partage.rules.betting import bets_on, betting_threshold, evidence_of, revise_by_betting
 from partage.rules.exploring import explore_or_commit
 from partage.rules.indifference import is_indifferent
 from partage.rules.rule import BuiltIn, Parameter
@@ -150,6 +150,8 @@ class BalancedGLR(BuiltIn):
 
         A claim counts as a broadcast that brings as much evidence as the others of its arm did.
         """
+        if self.evidence == "betting":
+            board = bets_on(board)
         contenders = board.standing()
         if len(contenders) < 2:
             return []
@@ -160,9 +162,11 @@ class BalancedGLR(BuiltIn):
         others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader, slack)]
         if not others:
             return []
-        if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
-            least = min(board.handed(arm) for arm in others)
-            return [arm for arm in others if board.handed(arm) <= max(1, least)]
+        if not board.shared[leader] or board.stalled(leader):
+            # The leader cannot be explored, or not for certain, so the others are explored equally often.
+            least = min(board.handed(arm) for arm in board.awaited(others))
+            opened = [arm for arm in others if board.handed(arm) <= max(1, least)]
+            return [*opened, leader] if board.shared[leader] else opened
         if self.evidence == "betting":
             bets = evidence_of(board)
             evidence = {arm: bets[arm] for arm in others if counts[arm]}
@@ -173,7 +177,7 @@ class BalancedGLR(BuiltIn):
         ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
-        slowest = min((evidence[arm] / counts[arm] for arm in evidence), default=math.inf)
+        slowest = min((evidence[arm] / counts[arm] for arm in board.awaited(list(evidence))), default=math.inf)
         enough = max(free_evidence(ahead), ahead * slowest / self.lead) + slack
         opened = [
             arm

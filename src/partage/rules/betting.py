@@ -1,11 +1,12 @@
 """The bets of Balanced-GLR on the board: how its public state changes with each broadcast (docs/betting.md)."""
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from partage.betting import GRID, contest, largest_bet, lost, pooled_mean, won
-from partage.board import Board
+from partage.board import Board, Record
 
 _NO_BETS = [0.0] * GRID
 _NOTHING = [0, 0.0, _NO_BETS]  # count, sum, row of bets
@@ -27,6 +28,7 @@ def first_state(arms: int) -> dict[str, Any]:
     - `leaders`: count, sum and row of bets on the rewards of whichever arm led when the reward came.
     - `led`: for each arm, the part of that in which it led itself; None if there is none.
     - `evidence`: for each arm, the largest bet against it and on the leader, at the pooled mean of both; at least 0.
+    - `record`: counts and sums of the rewards that bets were made on, if the bets began on a board with a record.
     """
     return {
         "leader": None,
@@ -36,6 +38,20 @@ def first_state(arms: int) -> dict[str, Any]:
         "led": [None] * arms,
         "evidence": [0.0] * arms,
     }
+
+
+def bets_on(board: Board) -> Board:
+    """Return the board that the bets see: with only the rewards that bets were made on.
+
+    This is the whole record, unless a member's broadcasts were set aside. The bets then started afresh, because what
+    they had won depended on the order of all rewards.
+    """
+    if not board.state or "record" not in board.state:
+        return board
+    seen = copy.copy(board)
+    counts, sums = board.state["record"]
+    seen.record = Record(counts, sums, board.record.latest, board.record.latest_reward)
+    return seen
 
 
 def evidence_of(board: Board) -> list[float]:
@@ -50,8 +66,11 @@ def revise_by_betting(board: Board, slack: float = 0.0) -> None:
     """
     arm, reward = board.record.latest, board.record.latest_reward
     if arm is None or reward is None:  # the record was not built by broadcasts
+        if board.state is None and any(board.counts):
+            board.state = first_state(board.arms) | {"record": [[0] * board.arms, [0.0] * board.arms]}
         return
     state = board.state = _settled(board.state or first_state(board.arms), arm, reward)
+    board = bets_on(board)
     seen = [i for i in board.actives() if board.counts[i]]
     before, leader = state["leader"], board.best(seen)
     state["leader"] = leader
@@ -72,6 +91,11 @@ def _settled(state: dict[str, Any], arm: int, reward: float) -> dict[str, Any]:
     state = {key: list(value) if isinstance(value, list) else value for key, value in state.items()}
     state["against"][arm] = _sums(state["against"][arm] or _NO_BETS, losses)
     state["on"][arm] = _sums(state["on"][arm] or _NO_BETS, gains)
+    if "record" in state:
+        counts, sums = (list(part) for part in state["record"])
+        counts[arm] += 1
+        sums[arm] += reward
+        state["record"] = [counts, sums]
     if arm == state["leader"]:
         one = [1, reward, gains]
         state["leaders"] = _added(state["leaders"], one)

@@ -34,13 +34,17 @@ def explore_or_commit(board: Board, shares: Collection[int], own: Record | None,
 
 
 def within_balance(board: Board, balance: float) -> list[int]:
-    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast active arm."""
+    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast active arm.
+
+    Stalled arms do not hold the others back as long as two arms are left to compare. If only one is left, more of
+    its rewards would decide nothing, so it waits.
+    """
     standing = board.standing()
     if len(standing) < 2:
         return []
     if math.isinf(balance):
         return standing
-    most = balance * min(board.handed(arm) for arm in standing)
+    most = balance * min(board.handed(arm) for arm in board.awaited(standing, at_least=2))
     return [arm for arm in standing if board.handed(arm) <= most]
 
 

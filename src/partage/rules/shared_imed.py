@@ -137,7 +137,7 @@ class SharedIMED(BuiltIn):
         opened = []
         for arm in standing:
             handed = board.handed(arm)
-            if arm == leader or handed > max(1, ahead):
+            if arm == leader or (handed > max(1, ahead) and not board.stalled(leader)):
                 continue
             if counts[arm]:
                 evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])

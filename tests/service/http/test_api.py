@@ -70,7 +70,7 @@ def test_defaults(url: str) -> None:
         "version": 0,
         "closed": False,
         "parameters": {"lead": 4.0},
-        "format": 3,
+        "format": 4,
     }
     assert len(view["tie_seed"]) == 32
     assert sorted(view["tie_order"]) == ["x", "y", "z"]

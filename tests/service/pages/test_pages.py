@@ -528,6 +528,46 @@ def test_the_board_says_how_often_the_members_pulled_where_the_rule_depends_on_i
             expect(member.locator("#feed")).to_contain_text("Morel committed 2 pulls without naming the arm")
 
 
+def test_the_board_says_who_is_waited_for_and_who_was_set_aside(
+    server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
+) -> None:
+    played = Played(api, ("Wheat", "Oats", "Rye"), rule="balanced-etc", settlement="none")
+    honest, mute = played.join("Baker A", "Wheat", "Oats"), played.join("Baker C", "Rye")
+    for _ in range(3):  # a claim that ends without a report, three times
+        api.post(f"{played.path}/ask", headers=bearer(mute), json={}).raise_for_status()
+        for shares in ([], ["Rye"]):
+            api.patch(f"{played.path}/agents/me", headers=bearer(mute), json={"shares": shares}).raise_for_status()
+    api.post(f"{played.path}/ask", headers=bearer(mute), json={}).raise_for_status()
+    played.pull(honest, {"Wheat": 1.0, "Oats": 0.5})
+    (claim,) = api.get(f"{played.path}/board").json()["waiting"]
+    page.clock.set_fixed_time(claim["since"] / 1000 + 125)
+    watch(page, server, played)
+    says = page.locator("#board-says li")
+    expect(says).to_have_text(
+        [
+            "Waiting for Baker C: Rye, since 2 minutes.",
+            "Rye is left out of the balance until it is reported: its last 3 claims ended without a report.",
+        ]
+    )
+    expect(arm(page, "Rye").locator(".tags")).to_contain_text("not reported")
+    expect(page.locator("#broadcasts")).to_have_text("1")
+
+    member = other_page()
+    log_in(member, server, honest)
+    expect(member.locator("#share-0")).to_be_enabled()
+    reason = "It <b>never</b> weighed anything."
+    api.post(f"{played.path}/agents/a1/set-aside", json={"reason": reason}).raise_for_status()
+    for looked in (page, member):
+        sentence = f"The operator set the broadcasts of Baker A aside: {reason}"
+        expect(looked.locator("#board-says")).to_contain_text(sentence)
+        expect(looked.locator("#feed")).to_contain_text(sentence)
+    expect(page.locator("#broadcasts")).to_have_text("0")
+    expect(page.locator("#leader")).to_have_text("none yet")
+    expect(member.locator("#share-0")).to_be_disabled()
+    history = api.get(f"/c/{played.id}/history").json()["points"]
+    assert [point[1:] for point in history] == [[0, 0, 0, 0]]
+
+
 def test_a_name_is_no_formula_in_a_spreadsheet(
     session: Callable[..., httpx.Client], server: Server, api: httpx.Client
 ) -> None:

@@ -19,10 +19,11 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
     Tick,
 )
-from partage.ledger.fields import checked_name, checked_request, checked_reward
+from partage.ledger.fields import checked_name, checked_reason, checked_request, checked_reward
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
@@ -209,6 +210,11 @@ def _leave(turn: Turn, event: Leave) -> None:
     moves.leave(turn, event.agent)
 
 
+def _set_aside(turn: Turn, event: SetAside) -> None:
+    checked_reason(event.reason)
+    moves.set_aside(turn, event.agent, event.reason)
+
+
 _MOVES: dict[type, Callable[..., None]] = {
     Create: _create,
     Join: _join,
@@ -219,6 +225,7 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tick: _tick,
     Consent: _consent,
     Leave: _leave,
+    SetAside: _set_aside,
 }
 
 
@@ -240,7 +247,7 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = f"lets claim {first.pull:,} lapse, which was due"
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
-    elif isinstance(first, Tell) and isinstance(event, Tell) and first.active != event.active:
+    elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:
         what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"

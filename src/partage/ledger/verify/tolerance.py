@@ -10,7 +10,7 @@ import copy
 from msgspec import UNSET
 
 from partage.board import Pull
-from partage.ledger.events import AnyEvent, Claim, Commit, Tell
+from partage.ledger.events import AnyEvent, Claim, Commit, SetAside, Tell
 from partage.ledger.state import State
 from partage.rules.exploring import explore_or_commit
 
@@ -56,7 +56,7 @@ class TolerantState(State):
         board, stated = self.board, self.stated
         before, rule_state = list(board.active), copy.deepcopy(board.state)
         self.rule.revise(board)
-        if self.format == 1 or not isinstance(stated, Tell):
+        if self.format == 1 or not isinstance(stated, Tell | SetAside):
             return
         own, rule_state_after = board.active, board.state
         wanted = before if stated.active is UNSET else [arm in stated.active for arm in range(board.arms)]

@@ -90,6 +90,12 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
         "Agents reported the rewards that they saw, and made the commit pulls that they counted by themselves; "
         "no ledger can prove this."
     )
+    aside = [member.name for member in state.members.values() if member.aside]
+    if aside:
+        found.trusted.append(
+            f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; "
+            "no ledger can prove this."
+        )
     if replay.hidden:
         _describe_copy(found, replay, state)
     else:

@@ -93,6 +93,24 @@ async def agents(request: AnyRequest, id: FromPath[str]) -> list[messages.AgentV
 
 
 @post(
+    "/collaborations/{id:str}/agents/{agent:str}/set-aside",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Set an agent's broadcasts aside",
+    **described(*WRITES, 404),
+)
+async def set_aside(
+    request: AnyRequest, id: FromPath[str], agent: FromPath[str], data: JSONBody[messages.SetAside]
+) -> messages.AgentView:
+    """Take an agent's broadcasts out of the record, for a reason that all members read. This cannot be undone."""
+    controller = controller_of(request)
+    await controller.set_aside(id, agent, data.reason)
+    log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
+    views = agent_views((await controller.library.fresh(id)).state)
+    return next(view for view in views if view.agent == agent)
+
+
+@post(
     "/collaborations/{id:str}/invites",
     middleware=[operator_only],
     summary="Make more invites",
@@ -377,5 +395,5 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
     return Response(found.text(controller_of(request)), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-API: list[Any] = [create, collaborations, collaboration, agents, invite, invites, revoke, close]
+API: list[Any] = [create, collaborations, collaboration, agents, set_aside, invite, invites, revoke, close]
 API += [board, events, settlement, ledger, join, ask, tell, commits, me, consent, leave]

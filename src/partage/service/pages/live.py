@@ -21,6 +21,7 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
     Tick,
     decode,
@@ -73,6 +74,7 @@ class Own(Struct):
     unnamed: int
     used: int
     left: bool
+    aside: bool
 
 
 class Snapshot(Struct, omit_defaults=True):
@@ -114,6 +116,7 @@ class Money(Struct, omit_defaults=True):
 class _Broadcast(Struct):
     """The part of a broadcast that a history needs."""
 
+    agent: str
     time: int
     arm: int
 
@@ -151,6 +154,7 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         member.unnamed,
         member.used,
         member.left,
+        bool(member.aside),
     )
     return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], agent), me=own)
 
@@ -245,6 +249,8 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
             kind, text = "leave", f"{name} left"
+        case SetAside(reason=reason):
+            kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
         case Close():
             kind, text = "close", "The collaboration was closed"
         case _:
@@ -334,9 +340,11 @@ async def live(
 async def history(controller: Controller, book: Book) -> dict[str, Any]:
     """Return broadcasts per arm over time: points [time, broadcasts, of each arm …], from the last events.
 
-    The counts at the end are known, so the counts where the reading begins follow by subtraction.
+    The counts at the end are known, so the counts where the reading begins follow by subtraction. Broadcasts that
+    were set aside are left out.
     """
     state = book.state
+    aside = {member.id for member in state.members.values() if member.aside}
     last, counts, arms = state.seq, list(state.board.counts), state.board.arms
     first = after = max(0, last - SCANNED)
     told: list[_Broadcast] = []
@@ -348,6 +356,7 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
         told += [decoder.decode(row.body) for row in rows if row.pull is not None]
         after = rows[-1].seq
         await asyncio.sleep(0)
+    told = [broadcast for broadcast in told if broadcast.agent not in aside]
     for broadcast in told:
         counts[broadcast.arm] -= 1
     started = state.config.time if first == 0 else (told[0].time if told else state.time)
@@ -357,10 +366,10 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
 
 def _points(counts: list[int], told: list[_Broadcast], started: int, most: int) -> Iterator[list[int]]:
     """Yield about `most` points at most, evenly over the broadcasts, including the first and the last."""
-    version = sum(counts)
-    yield [started, version, *counts]
+    total = sum(counts)
+    yield [started, total, *counts]
     step = max(1, -(-len(told) // most))
     for place, broadcast in enumerate(told, 1):
         counts[broadcast.arm] += 1
         if place % step == 0 or place == len(told):
-            yield [broadcast.time, version + place, *counts]
+            yield [broadcast.time, total + place, *counts]

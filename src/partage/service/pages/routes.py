@@ -176,7 +176,7 @@ async def rows_of(controller: Controller) -> list[dict[str, Any]]:
 
 def _row(book: Book) -> dict[str, Any]:
     state = book.state
-    board, leader = state.board, state.target() if state.version else None
+    board, leader = state.board, state.target() if any(state.board.counts) else None
     return {
         "id": book.id,
         "name": state.config.name,
@@ -186,7 +186,7 @@ def _row(book: Book) -> dict[str, Any]:
         "arms": board.arms,
         "active": len(board.actives()),
         "agents": len(state.members),
-        "broadcasts": state.version,
+        "broadcasts": sum(board.counts),
         "created": state.config.time,
     }
 

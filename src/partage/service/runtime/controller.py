@@ -13,6 +13,7 @@ from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
     checked_arms,
     checked_name,
+    checked_reason,
     checked_request,
     checked_reward,
     not_allowed,
@@ -113,6 +114,12 @@ class Controller:
             return made, codes
         self.library.books.setdefault(id, book)
         return id, codes
+
+    async def set_aside(self, collaboration: str, agent: str, reason: str) -> None:
+        """Take an agent's broadcasts out of the record."""
+        checked_reason(reason)
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.set_aside(turn, agent, reason))
 
     # what operator and agents may read
 

@@ -116,13 +116,15 @@ element("all-agents").addEventListener("click", () => { showAll = true; drawAgen
 
 // --- the tiles -----------------------------------------------------------------------------------------------
 
+const broadcasts = (board) => board.arms.reduce((total, arm) => total + arm.broadcasts, 0);
+
 function drawTiles(snapshot) {
   const { board, agents } = snapshot;
   const left = board.arms.filter((arm) => arm.active);
   const eliminated = board.arms.filter((arm) => arm.public && !arm.active).length;
   setText(element("in-play"), count(left.length));
   setText(element("in-play-of"), `of ${count(board.arms.length)}${eliminated ? `, ${count(eliminated)} eliminated` : ""}`);
-  setText(element("broadcasts"), count(board.version));
+  setText(element("broadcasts"), count(broadcasts(board)));
   setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
   setText(element("board-note"), "");
   setText(element("close-arms"), `${count(left.length)} of ${count(board.arms.length)}`);
@@ -218,8 +220,9 @@ function drawChart() {
 function addPoint(snapshot) {
   const counts = snapshot.board.arms.map((arm) => arm.broadcasts);
   const last = chart.points[chart.points.length - 1];
-  if (!last || last[1] >= snapshot.board.version) return;
-  chart.points.push([snapshot.time, snapshot.board.version, ...counts]);
+  const total = broadcasts(snapshot.board);
+  if (!last || last[1] >= total) return;
+  chart.points.push([snapshot.time, total, ...counts]);
   if (chart.points.length > 600) chart.points = chart.points.filter((_, place) => place % 2 === 0 || place === chart.points.length - 1);
   if (chart.plot && chart.arms.join() === shown(snapshot.board).join()) {
     chart.plot.setData(chartData());
@@ -305,12 +308,13 @@ element("close-confirm").addEventListener("click", async (event) => {
 listen((snapshot) => {
   const first = !latest;
   const others = !first && (latest.agents.length !== snapshot.agents.length || latest.board.closed !== snapshot.board.closed);
+  const fewer = !first && latest.board.set_aside.length !== snapshot.board.set_aside.length;
   latest = snapshot;
   drawBoard(snapshot.board);
   drawTiles(snapshot);
   drawAgents();
   drawFeed(snapshot);
-  if (first) loadHistory();
+  if (first || fewer) loadHistory();
   else addPoint(snapshot);
   if (others) htmx.trigger("#invite-list", "refresh"); // an invite was used, or none can be used any more
 }, drawMoney);
