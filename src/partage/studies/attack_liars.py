@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from partage.studies.attack_table import Conduct, Seat, Table
 
-BEST, SECOND, WORST = 0, 1, 2
+BEST, SECOND, WORST = EVERY_ARM = 0, 1, 2
 FAST = 50  # how often a hurried liar asks, compared with an honest member
 
 
@@ -29,20 +29,32 @@ class PhantomCommits(Conduct):
         return 1.0
 
 
-class PhantomFollower(Conduct):
-    """Share nothing, and report the whole horizon as commits to the arm that the first broadcast puts in the lead."""
+class PhantomAccomplice(Conduct):
+    """Share nothing, and report the whole horizon as commits once somebody has lied at the first version."""
 
     shares = ()
     commits = False
 
-    def begins(self, table: Table, seat: Seat) -> None:
-        """Act at once if there is a broadcast already."""
-        self.hears(table, seat)
-
     def hears(self, table: Table, seat: Seat) -> None:
         """Act after the first broadcast."""
-        if table.state.version == 1 and not table.member(seat).used:
+        if table.state.version == 1:
             _report_horizon(table, seat)
+
+
+class PhantomFollower(Conduct):
+    """Share nothing, wait, and report the whole horizon as commits to the worst arm that has led so far."""
+
+    shares = ()
+    commits = False
+    waits = 30  # broadcasts; commits may be reported for as long as a claim may wait
+
+    def hears(self, table: Table, seat: Seat) -> None:
+        """Act once it has waited."""
+        state = table.state
+        if state.version == self.waits and not table.member(seat).used:
+            led = [(arm, window.version) for window in state.windows for _, arm, _ in window.moments]
+            arm, version = max(led, default=(BEST, state.version))  # without windows, a report has no arm
+            table.report(seat, table.game.horizon, version, arm)
 
 
 def _report_horizon(table: Table, seat: Seat) -> None:
@@ -125,10 +137,16 @@ class ShareWhatPays(Conduct):
     shares = (SECOND, WORST)
 
 
-class SetAside(Conduct):
-    """The operator, who sets aside everyone who shares the best arm, after so many broadcasts. They have no seat."""
+def set_aside_the_best(table: Table) -> None:
+    """As the operator, set aside every honest member who shares the best arm, after 100 broadcasts."""
+    if table.state.version == 100:
+        for seat in table.seats:
+            if seat.is_honest and BEST in table.member(seat).shares:
+                table.set_aside(seat)
 
-    after = 100
+
+def _does_nothing(table: Table) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -141,18 +159,18 @@ class Attack:
         What the liars do, in a few words.
     liars
         One conduct for each identity.
+    operator
+        What the operator does after each broadcast.
     with_operator
-        Whether the operator is one of them, and has a part in what they gain.
-    sets_aside
-        After how many broadcasts the operator sets aside everyone who shares the best arm; None: never.
+        Whether the operator is one of the liars: what they keep is a gain of the liars then.
     phantom
         Whether commits are made up.
     """
 
     name: str
     liars: Sequence[Conduct] = ()
+    operator: Callable[[Table], None] = _does_nothing
     with_operator: bool = False
-    sets_aside: int | None = None
     phantom: bool = False
 
 
@@ -160,16 +178,20 @@ NOBODY = Attack("nobody lies")
 ATTACKS = (
     Attack("phantom commits, active", (PhantomCommits(),), phantom=True),
     Attack("phantom commits, passive", (PhantomFollower(),), phantom=True),
-    Attack("phantom commits, 5 Sybils", (PhantomCommits(), *4 * (PhantomFollower(),)), phantom=True),
+    Attack("phantom commits, 5 Sybils", (PhantomCommits(), *4 * (PhantomAccomplice(),)), phantom=True),
     Attack("made-up explores", (MadeUpExplores(),)),
     Attack(f"made-up explores, {FAST} times as fast", (MadeUpExplores(FAST),)),
-    Attack("5 Sybils make up explores", 5 * (MadeUpExplores(FAST),)),
-    Attack("3 promote the worst arm", 3 * (Promote(WORST, (BEST, SECOND, WORST)),)),
-    Attack("1 promotes the second arm, 3 times as fast", (Promote(SECOND, (SECOND,), 3),)),
+    Attack("3 promote the worst arm", 3 * (Promote(WORST, EVERY_ARM),)),
+    Attack("1 promotes the second arm, 3 times as fast", (Promote(SECOND, EVERY_ARM, 3),)),
     Attack("3 hold an arm, then bury it", 3 * (HoldAndBury(2000),)),
     Attack("joins late", (JoinLate(),)),
     Attack("leaves early", (LeaveEarly(),)),
     Attack("shares only what pays", (ShareWhatPays(),)),
     Attack("operator invents 5 members", 5 * (MadeUpExplores(FAST),), with_operator=True),
-    Attack("operator sets honest members aside", with_operator=True, sets_aside=100),
+    Attack(
+        "operator sets aside who shares the best arm, 1 accomplice buries it",
+        (Promote(SECOND, (BEST,)),),
+        set_aside_the_best,
+        with_operator=True,
+    ),
 )

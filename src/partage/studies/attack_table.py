@@ -5,24 +5,22 @@ reported in bulk before the clock would tick. So a table of honest members plays
 A stretch in which nobody may explore is not played pull by pull: it ends when the clock ticks or somebody acts.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from partage.arms import reward_table
-from partage.board import Record
 from partage.clock import next_tick, rounded
 from partage.engine.rewards import Rewards, run_keys
 from partage.game import Game
 from partage.ledger import moves
-from partage.ledger.events import Create, Run
+from partage.ledger.events import FORMAT, Create, Run
 from partage.ledger.state import Member, State
 from partage.rules.rule import BuiltIn
 from partage.settle import settlement_for
 from partage.sharing import Sharing
 from partage.tape import Draws
 
-NAMED = 3  # the format in which every settlement has commits with their arms, as those that pay commits need
 
 
 class Conduct:
@@ -84,19 +82,29 @@ class Table:
         As for `partage.play_run`.
     liars
         They join after the honest members, and act before them in every round.
+    operator
+        What the operator does after each broadcast.
     named
-        Whether commits are reported with their arms. Otherwise reports are counts.
+        Whether commits are reported with their arms, as settlements need that pay commits. Otherwise reports are
+        counts. The board does not depend on it.
     """
 
     def __init__(
-        self, game: Game, rule: BuiltIn, seed: int, run: int, liars: Sequence[Conduct] = (), named: bool = True
+        self,
+        game: Game,
+        rule: BuiltIn,
+        seed: int,
+        run: int,
+        liars: Sequence[Conduct] = (),
+        operator: "Callable[[Table], None]" = lambda table: None,
+        named: bool = True,
     ) -> None:
         sharing = game.sharing
         assert isinstance(sharing, Sharing)
         (key,) = run_keys(seed, run, run + 1)
-        self.game, self.named = game, named
+        self.game, self.named, self.operator = game, named, operator
         self.key = int(key[0]), int(key[1])
-        self.state = State(_created(game, rule, f"{self.key[0]:016x}{self.key[1]:016x}"))
+        self.state = State(_created(game, rule, f"{self.key[0]:016x}{self.key[1]:016x}", named))
         self.rewards = Rewards(key, reward_table(game.fixed_arms()))
         self.drawn = [0] * len(game.arms)  # rewards read from the tape
         self.waiting = 0  # commits not reported yet, of all members
@@ -143,6 +151,7 @@ class Table:
         for other in self.seats:
             if not other.is_honest:
                 other.conduct.hears(self, other)
+        self.operator(self)
         return True
 
     def consent(self, seat: Seat, shares: Iterable[int]) -> None:
@@ -153,21 +162,9 @@ class Table:
         """Let a member report commits, made or made up."""
         self._report(seat, {(version, arm): pulls})
 
-    def set_aside(self, agents: Collection[str]) -> None:
-        """Take the broadcasts of these members out of the record, as an operator may; they get no more claims."""
-        board = self.state.board
-        for agent in agents:
-            moves.consent(self.turn(), agent, ())
-            board.by_member.pop(agent, None)
-        board.record = Record.empty(board.arms)
-        for record in board.by_member.values():
-            for arm in range(board.arms):
-                board.record.counts[arm] += record.counts[arm]
-                board.record.sums[arm] += record.sums[arm]
-        board.active = list(board.public)
-        self.state.revise()
-        self.state._see_leader()
-        self._open = (-1, frozenset())
+    def set_aside(self, seat: Seat) -> None:
+        """Let the operator take a member's broadcasts out of the record."""
+        moves.set_aside(self.turn(), seat.agent, "The operator says so.")
 
     # --- play -----------------------------------------------------------------------------------------------------
 
@@ -288,15 +285,15 @@ class Table:
         return list(self.state.members.values())
 
 
-def _created(game: Game, rule: BuiltIn, tie_seed: str) -> Create:
+def _created(game: Game, rule: BuiltIn, tie_seed: str, named: bool) -> Create:
     """Return the create event of a collaboration that plays this game."""
-    settlement = settlement_for("equal-share-expected", rule)
+    settlement = settlement_for("equal-share-expected" if named else "none", rule)
     parameters = {each.name: getattr(rule, each.name) for each in rule.parameters if each.live}
     balance = parameters.pop("balance", None)
     return Create(
         seq=1,
         time=0,
-        format=NAMED,
+        format=FORMAT,
         collaboration="c1",
         name="Attacked",
         arms=tuple(f"Arm {arm + 1}" for arm in range(len(game.arms))),
