@@ -13,11 +13,11 @@ from partage.studies.study import TWO_UCB
 def table(played: Played) -> pl.DataFrame:
     """Return one row per line, place on the axis and figure of merit, and one per checkpoint of the regret over time.
 
-    `step` is the horizon, except for the regret over time, where it is the checkpoint. The rows of a trial have neither
-    a place nor a step.
+    `step` is the horizon, except for the regret over time, where it is the checkpoint. The rows of a trial have
+    neither a place nor a step.
     """
     study = played.study
-    rows = []
+    rows: list[tuple[str | int | float | None, ...]] = []
 
     def row(line: str, at: int, step: int, figure: str, value: Estimate | None) -> None:
         mean, stderr = value or (None, None)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from partage.game import Game
-from partage.rules.rule import BuiltIn
+from partage.ledger.config import LiveRule
 from partage.settle import settlement_for
 from partage.settle.money import MICRO, Settled, settle
 from partage.studies.attack_liars import BEST, Attack
 from partage.studies.attack_table import Table
 
 PLAYED = ("regret", "right arm leads", "broadcasts")
-SETTLED = ("gain", "others", "operator", "room", "operator's room")
+GAIN, OTHERS, OPERATOR, ROOM, OPERATORS_ROOM = "gain", "others", "operator", "room", "operator's room"
 
 
 class Terms(NamedTuple):
@@ -29,6 +29,13 @@ class Terms(NamedTuple):
     settlement: str
     prepaid: float | None = None
     underwriting: float | None = None
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What is measured: how far something is from its bound only if it has one."""
+        if self.settlement in ("none", "pool", "dues"):
+            return GAIN, OTHERS, OPERATOR, ROOM, OPERATORS_ROOM
+        return (GAIN, OTHERS, OPERATOR) if self.underwriting is None else (GAIN, OTHERS, OPERATOR, OPERATORS_ROOM)
 
 
 @dataclass(frozen=True)
@@ -43,18 +50,18 @@ class Cell:
     - others: what the honest members receive less what they pay, all together;
     - operator: what the operator keeps;
     - room: how far the gain is below its bound, and
-    - operator's room: how far the operator's loss is below U. Both are infinite if there is no bound.
+    - operator's room: how far the operator's loss is below U.
     """
 
     game: Game
-    rule: BuiltIn
+    rule: LiveRule
     attack: Attack
     terms: Sequence[Terms]
 
     @property
     def figures(self) -> tuple[str, ...]:
         """The names of the figures."""
-        return (*PLAYED, *(f"{terms.name}: {figure}" for terms in self.terms for figure in SETTLED))
+        return (*PLAYED, *(f"{terms.name}: {figure}" for terms in self.terms for figure in terms.figures))
 
     def __call__(self, seed: int, run: int) -> list[float]:
         """Play a run and return its figures."""
@@ -80,13 +87,12 @@ class Cell:
         if self.attack.with_operator:
             gain += settled.profit
         bound, loss = bounds(settled, len(self.attack.liars), self.attack.with_operator)
-        return [
-            gain / MICRO,
-            others / MICRO,
-            settled.profit / MICRO,
-            float("inf") if bound is None else (bound - gain) / MICRO,
-            float("inf") if loss is None else (loss + settled.profit) / MICRO,
-        ]
+        found = {GAIN: gain, OTHERS: others, OPERATOR: settled.profit}
+        if bound is not None:
+            found[ROOM] = bound - gain
+        if loss is not None:
+            found[OPERATORS_ROOM] = loss + settled.profit
+        return [found[figure] / MICRO for figure in terms.figures]
 
 
 def bounds(settled: Settled, liars: int, with_operator: bool = False) -> tuple[int | None, int | None]:

@@ -1,7 +1,7 @@
 """A collaboration with liars, played in memory by the moves of live play.
 
 Every member makes one pull per round, in turn, as simulated agents do: claims are told at once, and commits are
-reported in bulk before the clock would tick. So a table of honest members plays the run that `partage.play_run` plays.
+reported in bulk before the clock would tick. So honest members play the run that `partage.play_run` plays.
 A stretch in which nobody may explore is not played pull by pull: it ends when the clock ticks or somebody acts.
 """
 
@@ -14,13 +14,13 @@ from partage.clock import next_tick, rounded
 from partage.engine.rewards import Rewards, run_keys
 from partage.game import Game
 from partage.ledger import moves
+from partage.ledger.config import LiveRule
 from partage.ledger.events import FORMAT, Create, Run
 from partage.ledger.state import Member, State
-from partage.rules.rule import BuiltIn
+from partage.rules import live_parameters
 from partage.settle import settlement_for
 from partage.sharing import Sharing
 from partage.tape import Draws
-
 
 
 class Conduct:
@@ -92,7 +92,7 @@ class Table:
     def __init__(
         self,
         game: Game,
-        rule: BuiltIn,
+        rule: LiveRule,
         seed: int,
         run: int,
         liars: Sequence[Conduct] = (),
@@ -141,11 +141,14 @@ class Table:
 
     def explore(self, seat: Seat) -> bool:
         """Let a member claim a pull and report it, if there is one for it."""
-        member = self.member(seat)
-        if member.left or member.used >= self.game.horizon or member.shares.isdisjoint(self.open_arms()):
+        member, (seen, opened) = self.member(seat), self._open
+        if member.left or member.used >= self.game.horizon or not member.shares:
+            return False
+        if seen == self.state.seq and member.shares.isdisjoint(opened):
             return False
         answered = moves.ask(self.turn(), seat.agent, None, explore_only=True)
         if answered is None:
+            self.open_arms()  # whoever comes next need not ask
             return False
         moves.tell(self.turn(), seat.agent, answered.seq, seat.conduct.tells(self, seat, answered.arm))
         for other in self.seats:
@@ -285,11 +288,10 @@ class Table:
         return list(self.state.members.values())
 
 
-def _created(game: Game, rule: BuiltIn, tie_seed: str, named: bool) -> Create:
+def _created(game: Game, rule: LiveRule, tie_seed: str, named: bool) -> Create:
     """Return the create event of a collaboration that plays this game."""
     settlement = settlement_for("equal-share-expected" if named else "none", rule)
-    parameters = {each.name: getattr(rule, each.name) for each in rule.parameters if each.live}
-    balance = parameters.pop("balance", None)
+    parameters = {name: getattr(rule, name) for name in live_parameters(rule.name)}
     return Create(
         seq=1,
         time=0,
@@ -299,7 +301,7 @@ def _created(game: Game, rule: BuiltIn, tie_seed: str, named: bool) -> Create:
         arms=tuple(f"Arm {arm + 1}" for arm in range(len(game.arms))),
         horizon=game.horizon,
         rule=rule.name,
-        balance=balance,
+        balance=getattr(rule, "balance", None),
         parameters=parameters,
         settlement=settlement.name,
         fee=0.0,

@@ -131,7 +131,8 @@ class Panel:
 
     With `rows`, it shows `dots` in these rows instead of curves; the dotted line at 1 is what `dotted` says. With
     `linear_to`, the axis is linear up to that value on both sides of 0, and logarithmic beyond; the dotted line of a
-    panel of rows is then at 0. With `across`, it shows `paths` and `levels` against what that names, on logarithmic axes.
+    panel of rows is then at 0. With `across`, it shows `paths` and `levels` against what that names, on logarithmic
+    axes.
     """
 
     curves: Sequence[Curve]
@@ -271,7 +272,7 @@ class Study:
         values = [count(f"A place on the axis of the study {self.name!r}", value) for value in self.values]
         if not values or values != sorted(set(values)):
             raise InputError(f"{where} has the places {values} on its axis; they must be increasing.")
-        names = [each.name for each in (*self.lines, *self.trials)]
+        names = [*(line.name for line in self.lines), *(trial.name for trial in self.trials)]
         if not names or len(set(names)) != len(names):
             raise InputError(f"{where} has the lines {names}; it needs at least one, and names must differ.")
         for line in self.lines:
