@@ -103,8 +103,11 @@ def _study(played: Played, figure: StudyFigure) -> dict[str, Any]:
 def describe_games(played: Played) -> str:
     """Describe the games of a study in a few sentences."""
     study = played.study
-    if any(panel.rows for panel in study.panels):  # the rows name the games
+    if study.lines and any(panel.rows for panel in study.panels):  # the rows name the games
         return f"{study.sharing} At most {played.runs:,} runs from seed {played.seed}; the table gives the number."
+    if not study.lines:
+        runs = max(len(values) for values in played.trials.values())
+        return f"{study.sharing} {runs:,} runs of each trial from seed {played.seed}."
     runs = max(result.runs for result in played.results.values())
     first, game = played.result(played.first).game, played.result().game
     agents, horizon = _span(first.agents, game.agents), _span(first.horizon, game.horizon)

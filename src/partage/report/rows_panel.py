@@ -17,8 +17,12 @@ SHAPES = {  # marker, size, whether it is filled, and its z-order
 
 
 def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
-    """Draw one row of dots per place on the study's axis, from the top down, on a logarithmic scale."""
-    axes.set_xscale("log")
+    """Draw rows of dots from the top down, on a logarithmic scale; with `linear_to`, on both sides of 0."""
+    signed = panel.linear_to is not None
+    if signed:
+        axes.set_xscale("symlog", linthresh=panel.linear_to)
+    else:
+        axes.set_xscale("log")
     heights = np.arange(len(panel.rows))[::-1]
     for kind in panel.dots(played):
         colour = LIGHT[kind.colour]
@@ -26,7 +30,9 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
         if not shown:
             continue
         means = [each.mean for _, each in shown]
-        reach = [min(BAND * (each.stderr or 0), 0.95 * each.mean) for _, each in shown]
+        reach = [BAND * (each.stderr or 0) for _, each in shown]
+        if not signed:
+            reach = [min(far, 0.95 * mean) for far, mean in zip(reach, means, strict=True)]
         marker, size, filled, height = SHAPES[kind.shape]
         axes.errorbar(
             means,
@@ -40,7 +46,7 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
             label=kind.label,
             zorder=height,
         )
-    axes.axvline(1, color=LIGHT["ink"], linewidth=1, linestyle=":")
+    axes.axvline(0 if signed else 1, color=LIGHT["ink"], linewidth=1, linestyle=":")
     axes.set_yticks(heights, panel.rows)
     axes.set_ylim(-0.6, len(panel.rows) - 0.4)
     axes.set_title(f"{panel.shows}\n(log scale; dotted line: {panel.dotted})", color=LIGHT["grey"], x=0, loc="left")

@@ -3,6 +3,7 @@
 A study of your own needs no names but these: see docs/studies.md.
 """
 
+from partage.simulate.trial import Trial
 from partage.studies.catalogue import STUDIES, find
 from partage.studies.results import Played, crossing, largest, quotient, ratio, smallest
 from partage.studies.runner import play_studies
@@ -40,6 +41,7 @@ __all__ = [
     "Point",
     "Study",
     "Table",
+    "Trial",
     "crossing",
     "find",
     "largest",

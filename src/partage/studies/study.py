@@ -15,6 +15,7 @@ from partage.game import Game
 from partage.rules.rule import Rule
 from partage.simulate.fold import FIGURES
 from partage.simulate.result import Estimate
+from partage.simulate.trial import Trial
 
 if TYPE_CHECKING:
     from partage.studies.results import Played
@@ -128,9 +129,10 @@ class Table(NamedTuple):
 class Panel:
     """One set of axes: its curves, the label of the vertical axis, and whether axes are logarithmic.
 
-    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves; the dotted line at 1
-    is what `dotted` says. With `linear_to`, the vertical axis is linear up to that value on both sides of 0, and
-    logarithmic beyond. With `across`, it shows `paths` and `levels` against what that names, on logarithmic axes.
+    With `rows`, it shows `dots` in these rows instead of curves; the dotted line at 1 is what `dotted` says. With
+    `linear_to`, the axis is linear up to that value on both sides of 0, and logarithmic beyond; the dotted line of a
+    panel of rows is then at 0. With `across`, it shows `paths` and `levels` against what that names, on logarithmic
+    axes.
     """
 
     curves: Sequence[Curve]
@@ -241,6 +243,8 @@ class Study:
         Steps up to which the regret over time is recorded.
     tables
         Tables to show below the figure.
+    trials
+        Runs that are not of a rule on a game; a study may have them instead of lines.
     """
 
     name: str
@@ -255,6 +259,7 @@ class Study:
     axis: str = "agents"
     checkpoints: Sequence[int] = ()
     tables: "Callable[[Played], Sequence[Table]]" = lambda played: ()
+    trials: Sequence[Trial] = ()
 
     def places(self, line: Line) -> Sequence[int]:
         """Return the places of the axis at which a line is played."""
@@ -267,7 +272,7 @@ class Study:
         values = [count(f"A place on the axis of the study {self.name!r}", value) for value in self.values]
         if not values or values != sorted(set(values)):
             raise InputError(f"{where} has the places {values} on its axis; they must be increasing.")
-        names = [line.name for line in self.lines]
+        names = [*(line.name for line in self.lines), *(trial.name for trial in self.trials)]
         if not names or len(set(names)) != len(names):
             raise InputError(f"{where} has the lines {names}; it needs at least one, and names must differ.")
         for line in self.lines:
