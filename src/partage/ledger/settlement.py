@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from partage.board import Board
 from partage.ledger.events import Close
@@ -41,7 +42,7 @@ class Inputs(NamedTuple):
         The board, without `by_member`: no settlement reads it, and it is large.
     pulls
         Settled pulls, one row per agent in order of joining, one column per arm: explore pulls that were reported,
-        and commit pulls.
+        and commit pulls if these are paid.
     agents
         The agents, in the same order.
     closed
@@ -62,7 +63,7 @@ def inputs(state: State) -> Inputs:
     """Copy what the settlement of a state reads."""
     config = state.config
     agents = tuple(
-        Row(member.id, member.name, sum(member.explore.values()), sum(member.commit.values()))
+        Row(member.id, member.name, sum(member.explore.values()), state.commits_of(member.id))
         for member in state.members.values()
     )
     board = state.board.copy(by_member=False)
@@ -70,18 +71,20 @@ def inputs(state: State) -> Inputs:
 
 
 def settled(given: Inputs) -> Settled:
-    """Return the settlement. If the collaboration is closed, charge and ceilings are those of the close event."""
+    """Return the settlement. If the collaboration is closed, what the close event states stands."""
     return settle(given.settlement, given.board, given.pulls, given.value, _measured(given))
 
 
 def _measured(given: Inputs) -> Measured | None:
-    """Return the charge and ceilings that the close event states; None while the collaboration is open."""
+    """Return the charge, ceilings and arms left of the close event; None while the collaboration is open."""
     closed = given.closed
     if closed is None:
         return None
     ceilings = closed.ceilings
     return Measured(
-        closed.common_charge, None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents)
+        closed.common_charge,
+        None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents),
+        None if closed.left is UNSET else closed.left,
     )
 
 
@@ -97,7 +100,16 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
     """
     given = inputs(given) if isinstance(given, State) else given
     rows = [
-        SettlementRow(row.agent, row.name, row.explore, row.commit, account.compensation, account.charge, account.net)
+        SettlementRow(
+            row.agent,
+            row.name,
+            row.explore,
+            row.commit,
+            account.compensation,
+            account.charge,
+            account.net,
+            found.prepaid,
+        )
         for row, account in zip(given.agents, found.accounts, strict=True)
     ]
     return SettlementView(
@@ -112,6 +124,9 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         uncovered=micro_units(found.uncovered, given.value),
         value=given.value,
         fee=given.fee,
+        scale=found.scale,
+        prepaid=found.prepaid,
+        underwriting=found.underwriting,
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import UNSET
+
 from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView
 from partage.ledger.state import State
@@ -69,6 +71,10 @@ def collaboration_view(state: State) -> CollaborationView:
         closed=state.closed is not None,
         parameters={name: getattr(state.rule, name) for name in live_parameters(config.rule)},
         format=state.format,
+        prepaid=None if config.prepaid is UNSET else config.prepaid,
+        underwriting=None if config.underwriting is UNSET else config.underwriting,
+        claim_interval=state.claim_interval / 1000,
+        named_commits=state.names_commits,
     )
 
 
@@ -86,8 +92,8 @@ def _text(value: bool | int | float | str) -> str:
     return str(value).lower() if isinstance(value, (bool, str)) else f"{value:g}"
 
 
-def agent_views(state: State) -> list[AgentView]:
-    """Return the agents, in order of joining."""
+def agent_views(state: State, now: int) -> list[AgentView]:
+    """Return the agents at this time, in order of joining."""
     config = state.config
     return [
         AgentView(
@@ -99,6 +105,7 @@ def agent_views(state: State) -> list[AgentView]:
             left=member.left,
             horizon_left=config.horizon - member.used,
             unnamed=member.unnamed,
+            claim_in=max(0, state.next_claim(member.id) - now) / 1000,
         )
         for member in state.members.values()
     ]

@@ -89,7 +89,8 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> messages.Coll
 )
 async def agents(request: AnyRequest, id: FromPath[str]) -> list[messages.AgentView]:
     """Return the agents in order of joining."""
-    return agent_views((await controller_of(request).library.fresh(id)).state)
+    controller = controller_of(request)
+    return agent_views((await controller.library.fresh(id)).state, controller.system.clock())
 
 
 @post(
@@ -311,7 +312,8 @@ async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[message
 async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
-    views = agent_views((await controller_of(request).library.fresh(id)).state)
+    controller = controller_of(request)
+    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
     return next(view for view in views if view.agent == agent)
 
 
@@ -325,7 +327,8 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
     await controller.consent(book, agent, data.shares, data.request)
-    return next(view for view in agent_views(book.state) if view.agent == agent)
+    views = agent_views(book.state, controller.system.clock())
+    return next(view for view in views if view.agent == agent)
 
 
 @delete(
