@@ -113,6 +113,7 @@ class BalancedGLR(BuiltIn):
     )
     live = True
     kernel = "balanced_glr"
+    eliminates = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))

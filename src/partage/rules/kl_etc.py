@@ -27,6 +27,7 @@ class KLETC(BuiltIn):
     parameters = (BALANCE,)
     live = True
     kernel = "kl_etc"
+    eliminates = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "balance", checked_balance(self.balance))

@@ -10,15 +10,15 @@ from partage.tape import Draws
 if TYPE_CHECKING:
     from partage.game import Game
 
-ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that fit every rule
+ANY_RULE = ("equal-share", "equal-share-expected", "none", "pool", "dues")  # settlements that fit every rule
 
 
 class Rule(Protocol):
     """How agents play. A rule of your own needs only this.
 
     It may also have `open_arms(board)`, which returns the arms that may be explored now, `prepare(game)`, which
-    returns the game as the rule plays it, and `keeps`: how many private rewards of each arm an agent keeps, if not
-    all.
+    returns the game as the rule plays it, `keeps`: how many private rewards of each arm an agent keeps, if not
+    all, and `eliminates`: whether `revise` ever makes an arm inactive.
     """
 
     @property
@@ -97,6 +97,9 @@ class BuiltIn:
         Whether `decide` reads the agent's own record.
     kernel
         The module of `partage.engine` that plays it.
+    eliminates
+        Whether `revise` ever eliminates an arm. A pool and dues then pay for eliminated arms, otherwise for those
+        that the record separates from the leader.
     clocked
         Whether it reads the board's clock. In live play the ledger then records the clock's ticks.
     by_intervals
@@ -109,6 +112,7 @@ class BuiltIn:
     live: ClassVar[bool] = False
     private: ClassVar[bool] = False
     kernel: ClassVar[str]
+    eliminates: ClassVar[bool] = False
     by_intervals: ClassVar[bool] = False
     clocked: Any = False
     keeps: Any = None

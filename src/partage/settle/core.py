@@ -1,11 +1,12 @@
 """The settlement of one game in units of reward, for simulation, audit and live play alike.
 
-It needs two inputs: the board at the end, and how often each agent pulled each arm.
+It needs two inputs: the board at the end, and how often each agent made the pulls that the settlement pays for.
 
 - The arms left are those that may still be the best (`arms_left`). Pulls of the others are compensated, each at the
   arm's rate (`rates_of`).
 - Every agent pays the same charge (`common_charge`), but in an equal-share settlement never more than its ceiling: a
-  lower bound on what playing alone would have cost it (`ceilings_of`).
+  lower bound on what playing alone would have cost it (`ceilings_of`), and in a pool never more than it prepaid.
+- Where the controller underwrites a limited loss, all compensations are scaled down so that it loses no more.
 - The settlement is finished if at most one arm is left (`finished`). Otherwise agents may have lost something on the
   arms left that nobody compensates (`uncovered`).
 
@@ -22,12 +23,13 @@ from partage.board import Board
 from partage.compiled import shared
 from partage.errors import MissingExtra
 from partage.evidence import mixture_loss
-from partage.settle import EQUAL_SHARE_EXPECTED, NONE, PAPER, Settlement
+from partage.settle import DUES, EQUAL_SHARE_EXPECTED, NONE, PAPER, Settlement
 from partage.settle.ends import mean_end
 from partage.settle.equal_share import find_gaps, find_left, find_means, find_risks, leader_of, level_of
 from partage.settle.first_gaps import gaps_of
 from partage.settle.noiseless import lower_bound
 from partage.settle.paper import paper_charge, paper_rates
+from partage.settle.pool import Rates, in_common, pool_rates, underwritten
 
 
 class Amounts(NamedTuple):
@@ -45,9 +47,12 @@ class Amounts(NamedTuple):
         Whether at most one arm is left. Otherwise individual rationality is not claimed.
     uncovered
         The most that an agent may have lost on the arms left, which nobody compensates: the largest such amount
-        over all agents. 0 if the settlement is finished.
+        over all agents. 0 if the settlement is finished, and where commits are not paid for and not counted.
     viable
-        Whether the charges cover the compensations and the fee.
+        Whether the charges cover the compensations and the fee; in a pool and with dues, whether all compensations
+        are paid in full.
+    scale
+        The fraction of all compensations that is paid.
     """
 
     rates: tuple[float, ...]
@@ -56,13 +61,19 @@ class Amounts(NamedTuple):
     finished: bool
     uncovered: float
     viable: bool
+    scale: float = 1.0
 
 
 class Measured(NamedTuple):
-    """The part of a settlement that is stated once a collaboration is closed: the common charge and the ceilings."""
+    """The part of a settlement that is stated once a collaboration is closed.
+
+    It is the common charge, the ceilings, and the arms left; None if these are found again. A pool and dues compute
+    their charge again in any case, since that is exact arithmetic.
+    """
 
     common_charge: float | None
     ceilings: tuple[float, ...] | None
+    left: tuple[int, ...] | None = None
 
 
 def settle(
@@ -75,26 +86,69 @@ def settle(
     settlement, board
         Which settlement, and the board at the end.
     pulls
-        One row per agent, one column per arm: explore pulls that were reported, and commit pulls.
+        One row per agent, one column per arm: the pulls that the settlement pays for. These are explore pulls that
+        were reported, and commit pulls too if `settlement.pays_commits`.
     measured
         The common charge and ceilings, if they are known already. Playing 2-UCB for ceilings may take a second.
     """
-    totals = [sum(row[arm] for row in pulls) for arm in range(board.arms)]
+    rows = [[int(count) for count in row] for row in pulls]  # numpy's integers would wrap when added up
+    totals = [sum(row[arm] for row in rows) for arm in range(board.arms)]
+    left = None if measured is None else measured.left
+    if settlement.is_prepaid:
+        return _settle_prepaid(settlement, board, rows, totals, left)
     if measured is None:
-        rates, ceilings = rates_and_ceilings(settlement, board, [sum(row) for row in pulls])
+        rates, ceilings = rates_and_ceilings(settlement, board, [sum(row) for row in rows])
         common = common_charge(settlement, board, totals, ceilings, rates)
     else:
-        rates = rates_of(settlement, board)
-        common, ceilings = measured
-    charges_cover = (common or 0.0) * len(pulls) >= worth(rates, totals)
+        rates = rates_of(settlement, board, left)
+        common, ceilings = measured.common_charge, measured.ceilings
+    charges_cover = (common or 0.0) * len(rows) >= worth(rates, totals)
+    scale = Fraction(1)
+    if settlement.underwriting is not None:
+        charges = sum((Fraction(charge_of(common, each)) for each in ceilings or [None] * len(rows)), Fraction(0))
+        scale = underwritten(charges, Fraction(settlement.underwriting), Rates(rates).worth(totals))
     return Amounts(
         rates=rates,
         common_charge=common,
         ceilings=ceilings,
-        finished=finished(settlement, board),
-        uncovered=uncovered(settlement, board, pulls) if settlement.kind != NONE else 0.0,
+        finished=finished(settlement, board, left),
+        uncovered=uncovered(settlement, board, rows, left) if settlement.kind != NONE else 0.0,
         viable=charges_cover if ceilings is None else common is not None,
+        scale=float(scale),
     )
+
+
+def _settle_prepaid(
+    settlement: Settlement,
+    board: Board,
+    rows: Sequence[Sequence[int]],
+    totals: Sequence[int],
+    left: Sequence[int] | None,
+) -> Amounts:
+    """Settle a pool or dues."""
+    rates = rates_of(settlement, board, left)
+    exact, prepaid = Rates(rates), Fraction(settlement.prepaid)
+    bill = exact.worth(totals)
+    if settlement.kind == DUES:
+        paid = sum((min(prepaid, exact.worth(row)) for row in rows), Fraction(0))
+        scale, charge = underwritten(paid, Fraction(0), bill), prepaid
+    else:
+        underwriting = Fraction(settlement.underwriting or 0.0)
+        scale, charge = in_common(bill, len(rows), prepaid, underwriting, settlement.fee)
+    return Amounts(
+        rates=rates,
+        common_charge=float(charge),
+        ceilings=None,
+        finished=finished(settlement, board, left),
+        uncovered=0.0,
+        viable=scale == 1,
+        scale=float(scale),
+    )
+
+
+def charge_of(common: float | None, ceiling: float | None) -> float:
+    """Return what an agent pays, given the common charge and its ceiling."""
+    return min((amount for amount in (common, ceiling) if amount is not None), default=0.0)
 
 
 # --- rates and ceilings ---------------------------------------------------------------------------------------
@@ -115,13 +169,17 @@ class Box(NamedTuple):
     upper: list[float]
 
 
-def rates_of(settlement: Settlement, board: Board) -> tuple[float, ...]:
-    """Return the compensation for one pull of each arm: 0 for the arms left."""
+def rates_of(settlement: Settlement, board: Board, left: Iterable[int] | None = None) -> tuple[float, ...]:
+    """Return the compensation for one pull of each arm: 0 for the arms left, which are found unless given."""
+    if settlement.is_prepaid:
+        rates = [0.0] * board.arms
+        pool_rates(board.counts, board.record.sums, _left(settlement, board, left), board.public, rates)
+        return tuple(rates)
     if settlement.kind == PAPER:
         rates, log_horizon = [0.0] * board.arms, math.log(board.horizon)
         paper_rates(board.counts, board.active, board.public, log_horizon, settlement.factor, rates)
         return tuple(rates)
-    return tuple(box_of(settlement, board).upper) if settlement.has_ceilings else (0.0,) * board.arms
+    return tuple(box_of(settlement, board, left).upper) if settlement.has_ceilings else (0.0,) * board.arms
 
 
 def ceilings_of(settlement: Settlement, board: Board, steps: Sequence[int]) -> tuple[float, ...] | None:
@@ -154,7 +212,7 @@ def worth(rates: Iterable[float], pulls: Iterable[int]) -> float:
     return math.fsum(rate * count for rate, count in zip(rates, pulls, strict=True))
 
 
-def box_of(settlement: Settlement, board: Board) -> Box:
+def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None = None) -> Box:
     """Return the games that an equal share reads from the record. The upper ends of its gaps are the rates."""
     counts, sums, public, coverage = board.counts, board.record.sums, board.public, settlement.coverage
     expected = settlement.kind == EQUAL_SHARE_EXPECTED
@@ -163,7 +221,7 @@ def box_of(settlement: Settlement, board: Board) -> Box:
         best = gaps_of(counts, sums, board.active, public, board.horizon, expected, lower, upper)
         upper = [0.0 if board.active[arm] else upper[arm] for arm in range(board.arms)]
         return Box(-1, best, best, best, lower, upper)
-    leader, left = leader_of(counts, sums, public), _left(settlement, board)
+    leader, left = leader_of(counts, sums, public), _left(settlement, board, arms_left)
     if leader < 0:
         return Box(leader, 0.0, 0.0, 0.0, lower, upper)
     best = sums[leader] / counts[leader]
@@ -223,6 +281,8 @@ def common_charge(
     """
     if settlement.kind == NONE:
         return None
+    if settlement.is_prepaid:
+        raise ValueError("The charge of a pool depends on the number of agents; use settle.")
     if settlement.kind == PAPER:
         log_horizon = math.log(board.horizon)
         return float(paper_charge(board.counts, board.active, board.public, log_horizon, settlement.factor))
@@ -256,30 +316,36 @@ def equal_charge(bill: float, agents: int, ceiling: float) -> float:
 # --- the arms left --------------------------------------------------------------------------------------------
 
 
-def arms_left(settlement: Settlement, board: Board) -> list[int]:
+def arms_left(settlement: Settlement, board: Board, slack: float = 0.0) -> list[int]:
     """Return the public arms that may still be the best.
 
-    An equal share finds them in the record. For other settlements, and by the terms of formats 1 and 2, they are the
-    arms that the rule did not eliminate.
+    An equal share finds them in the record, and so do a pool and dues if the rule eliminates nothing. For other
+    settlements, and by the terms of formats 1 and 2, they are the arms that the rule did not eliminate. `slack`
+    widens the threshold: another machine's logarithms may differ in the last digit.
     """
-    return [arm for arm, is_left in enumerate(_left(settlement, board)) if is_left]
+    return [arm for arm, is_left in enumerate(_left(settlement, board, slack=slack)) if is_left]
 
 
-def _left(settlement: Settlement, board: Board) -> list[bool]:
+def _left(
+    settlement: Settlement, board: Board, stated: Iterable[int] | None = None, slack: float = 0.0
+) -> list[bool]:
+    if stated is not None:
+        known = {*stated}
+        return [arm in known for arm in range(board.arms)]
     left = [board.active[arm] and board.public[arm] for arm in range(board.arms)]
     if settlement.coverage is not None:
-        find_left(board.counts, board.record.sums, board.public, settlement.coverage, left)
+        find_left(board.counts, board.record.sums, board.public, settlement.coverage, left, slack)
     return left
 
 
-def finished(settlement: Settlement, board: Board) -> bool:
+def finished(settlement: Settlement, board: Board, left: Iterable[int] | None = None) -> bool:
     """Whether at most one arm is left."""
-    return len(arms_left(settlement, board)) <= 1
+    return sum(_left(settlement, board, left)) <= 1
 
 
-def risks_of(settlement: Settlement, board: Board) -> list[float]:
+def risks_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None = None) -> list[float]:
     """Return the most that one pull of each arm left may have lost; 0 for other arms, and if only one is left."""
-    left, risks = _left(settlement, board), [0.0] * board.arms
+    left, risks = _left(settlement, board, arms_left), [0.0] * board.arms
     if sum(left) <= 1:
         return risks
     if settlement.coverage is not None:
@@ -294,7 +360,9 @@ def risks_of(settlement: Settlement, board: Board) -> list[float]:
     return [ends[arm] if left[arm] else 0.0 for arm in range(board.arms)]
 
 
-def uncovered(settlement: Settlement, board: Board, pulls: Iterable[Sequence[int]]) -> float:
+def uncovered(
+    settlement: Settlement, board: Board, pulls: Iterable[Sequence[int]], left: Iterable[int] | None = None
+) -> float:
     """Return the most that an agent may have lost on the arms left: the largest amount over all agents."""
-    risks = risks_of(settlement, board)
+    risks = risks_of(settlement, board, left)
     return max((worth(risks, row) for row in pulls), default=0.0) if any(risks) else 0.0

@@ -44,8 +44,9 @@ def find_left(
     public: Sequence[bool],
     coverage: float,
     left: MutableSequence[bool],
+    slack: float = 0.0,
 ) -> int:
-    """Write which arms are left; return how many.
+    """Write which arms are left; return how many. `slack` widens the threshold.
 
     The least that a pair of records spends on two equal means is `apart`, at their pooled mean. An arm whose mean is
     the leader's spends nothing, so it is left.
@@ -56,7 +57,7 @@ def find_left(
         left[arm] = public[arm]
         if left[arm] and leader >= 0 and arm != leader and counts[arm] > 0:
             losses = mixture_loss(counts[leader], sums[leader]) + mixture_loss(counts[arm], sums[arm])
-            left[arm] = apart(counts[leader], sums[leader], counts[arm], sums[arm]) <= level + losses
+            left[arm] = apart(counts[leader], sums[leader], counts[arm], sums[arm]) <= level + losses + slack
         if left[arm]:
             found += 1
     return found
