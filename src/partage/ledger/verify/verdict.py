@@ -171,6 +171,7 @@ def _describe_public(found: Verified, state: State, owner: str | None) -> None:
     """Say what a copy shows of a settlement that no hidden line enters."""
     if owner is not None:
         found.row = _row(state, owner)
+        found.checked.append(f"The row of agent {owner} follows from its explore pulls and the board.")
     found.checked.append(
         f"The settlement follows from this copy: no hidden line enters it, and the pulls of each arm, the "
         f"{_charge(state)} and every account were computed again."
