@@ -338,14 +338,13 @@ def _print_settlement(found: "SettlementView", json: bool) -> None:
 
 def _write_csv(found: "SettlementView") -> None:
     """Write the same lines as the operator's page; the net amounts sum to zero."""
-    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net")
+    from partage.ledger.settlement import csv_lines
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in found.rows:
+    for agent, name, *numbers in csv_lines(found):
         # Agents choose their names, and a spreadsheet would read some as formulas.
-        name = f"'{row.name}" if row.name.lstrip()[:1] in tuple("=+-@|") else row.name
-        writer.writerow([name if column == "name" else getattr(row, column) for column in columns])
-    writer.writerow(["controller", "", "", "", found.charge, found.compensation, found.profit])
+        quoted = f"'{name}" if str(name).lstrip()[:1] in tuple("=+-@|") else name
+        writer.writerow([agent, quoted, *numbers])
 
 
 @commands.command()

@@ -5,7 +5,7 @@ second, so `inputs` copies what a settlement reads from the state, and `settled`
 a collaboration is closed, the close event states what was measured, and the rest is arithmetic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -128,6 +128,20 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         prepaid=found.prepaid,
         underwriting=found.underwriting,
     )
+
+
+def csv_lines(view: SettlementView) -> Iterator[list[int | float | str | None]]:
+    """Yield a settlement as lines of a table: its head, the agents, then the controller, whose nets sum to zero.
+
+    `scale` is the fraction of the compensations that is paid, and `limit` the most that each can lose, if that is
+    agreed.
+    """
+    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net", "prepaid")
+    yield [*columns, "scale", "limit"]
+    for row in view.rows:
+        yield [*(getattr(row, column) for column in columns), view.scale, row.prepaid or None]
+    totals = (view.charge, view.compensation, view.profit)
+    yield ["controller", "", "", "", *totals, "", view.scale, view.underwriting]
 
 
 def own_view(view: SettlementView, agent: str) -> SettlementView:

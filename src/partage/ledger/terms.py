@@ -1,5 +1,9 @@
 """What the money of a collaboration means for its members, in sentences: on the forms, the join page and in the help."""
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 from partage.ledger.config import PREPAID
 from partage.ledger.fields import LEAST_MONEY
 
@@ -7,7 +11,13 @@ BOOKS = "Partage keeps the books; the money moves elsewhere."
 PREPAY = (
     "With pool and dues a member prepays D, may get back more or less (with dues never more), and never loses more than D."
 )
-TRUTHFUL = "The settlements paper and equal-share assume truthful members and need --underwriting."
+TRUTHFUL = "The settlements paper and equal-share assume truthful members, and need --underwriting."
+FORM = (
+    "What every member prepays (D): it may get back more or less, and never loses more. Leave it empty to settle no "
+    "money."
+)
+
+LITTLE = 0.1  # below this part of the usual compensations, a prepaid amount covers next to nothing
 
 # What each settlement is, for whoever creates a collaboration.
 SUMMARIES = {
@@ -43,6 +53,32 @@ def for_member(settlement: str, prepaid: float | None = None, underwriting: floa
         "At the end, members who tried worse options for the others are compensated, and everyone pays their share"
         f"{limit}; this assumes truthful members."
     )
+
+
+def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:
+    """Return what the creator of a collaboration should know about its terms, in sentences.
+
+    A prepaid amount that covers next to nothing is allowed, but most likely a mistake. The bill of a game whose means
+    are drawn at random is about N log T log(M T / log T) / 2 units of reward (`partage.simulate.prepaid`).
+
+    >>> terms = {"settlement": "pool", "prepaid": 0.1, "underwriting": 0.0, "fee": 0.0, "value": 1.0}
+    >>> warnings_of({**terms, "arms": ("a", "b", "c", "d"), "horizon": 10_000}, members=12)[0]
+    'A prepaid of 0.10 covers about 0.7 % of the compensations in such a game with 12 members; about 14.5 covers all.'
+    >>> warnings_of({**terms, "prepaid": 20.0, "arms": ("a", "b", "c", "d"), "horizon": 10_000}, members=12)
+    []
+    """
+    if config["settlement"] not in PREPAID:
+        return []
+    log = math.log(config["horizon"])
+    reward = len(config["arms"]) * log * math.log(max(math.e, members * config["horizon"] / log)) / 2
+    bill = (1 + config["fee"]) * reward * config["value"]
+    covered = (members * config["prepaid"] + (config["underwriting"] or 0.0)) / bill
+    if covered >= LITTLE:
+        return []
+    return [
+        f"A prepaid of {amount(config['prepaid'])} covers about {100 * covered:.2g} % of the compensations in such a game "
+        f"with {members:,} members; about {bill / members:.3g} covers all."
+    ]
 
 
 def amount(money: float) -> str:

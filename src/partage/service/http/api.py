@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from litestar import MediaType, Response, delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
@@ -12,6 +13,7 @@ from partage import __version__
 from partage.ledger import messages
 from partage.ledger.fields import checked_request
 from partage.ledger.settlement import own_view
+from partage.ledger.terms import warnings_of
 from partage.ledger.views import agent_views, collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
@@ -40,6 +42,11 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     return controller, controller.library.books.get(id) or await controller.library.book(id), agent
 
 
+def created_with(book: Book, invites: int) -> list[str]:
+    """Return the warnings about a new collaboration. A single invite says little about how many will join."""
+    return warnings_of(msgspec.structs.asdict(book.state.config), max(2, invites))
+
+
 # the operator's calls
 
 
@@ -56,7 +63,7 @@ async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration])
     id, codes = await controller.create(secret_of(request), data)
     if controller.library.books[id].state.config.time >= began:  # not a repeated request
         log.info("collaboration created", extra={"collaboration": id})
-    return messages.Created(id, codes)
+    return messages.Created(id, codes, created_with(controller.library.books[id], data.invites))
 
 
 @get(

@@ -16,7 +16,8 @@ from partage.ledger.terms import SUMMARIES
 from partage.rules import Parameter, live_parameters, live_rules
 from partage.settle import SETTLEMENTS, settlement_for
 
-# Most who settle money use a pool, so it comes first. The terms that assume truthful members come last.
+# The form's first choice is the default. The terms that assume truthful members come last.
+DEFAULT = "A pool if members prepay (below), otherwise no money moves."
 ORDER = ("pool", "dues", "none")
 CLAIM_INTERVAL = 1.0  # seconds, proposed by the form
 
@@ -49,7 +50,8 @@ def rule_options() -> list[RuleOption]:
 def settlement_options() -> list[SettlementOption]:
     """Return the settlements to choose from."""
     names = [*ORDER, *(name for name in SETTLEMENTS if name not in ORDER)]
-    return [SettlementOption(name, SUMMARIES.get(name, ""), _takes(name)) for name in names]
+    options = [SettlementOption(name, SUMMARIES.get(name, ""), _takes(name)) for name in names]
+    return [SettlementOption("", DEFAULT, _takes("pool")), *options]
 
 
 def _takes(settlement: str) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ def defaults() -> dict[str, str]:
     first = {"name": "", "arms": "", "horizon": "10000", "invites": "3"}
     first |= dict.fromkeys(parameter_fields(), "")
     first |= {name: "" if value is None else text_of(value) for name, value in CONFIG.items()}
-    return first | {"settlement": "pool", "claim_interval": text_of(CLAIM_INTERVAL)}
+    return first | {"claim_interval": text_of(CLAIM_INTERVAL)}
 
 
 def text_of(value: object) -> str:
@@ -131,8 +133,9 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         except ValueError:
             raise not_allowed("balance") from None
     rule = form.get("rule") or CONFIG["rule"]
-    settlement = form.get("settlement") or defaults()["settlement"]
-    taken = _takes(settlement) if settlement in SETTLEMENTS else ()  # the form hides the other fields
+    settlement = form.get("settlement") or None
+    prepays = settlement or "pool"
+    taken = _takes(prepays) if prepays in SETTLEMENTS else ()  # the form hides the other fields
     invites = number(form, "invites")
     if invites != int(invites):
         raise not_allowed("invites")
