@@ -83,8 +83,8 @@ def create(
         str | None,
         typer.Option(
             metavar="D",
-            help="With pool and dues: the money that every member prepays and cannot lose more than. Partage keeps the "
-            "books; the money moves elsewhere.",
+            help="With pool and dues: the money that every member prepays and cannot lose more than. Partage keeps "
+            "the books; the money moves elsewhere. The command partage prepaid proposes an amount.",
         ),
     ] = None,
     underwriting: Annotated[

@@ -97,8 +97,8 @@ class Operator:
             The rule that decides each pull, its balance if it takes one (at least 1, or "inf"), and its other
             parameters by name, e.g. `{"evidence": "betting"}`.
         settlement, fee
-            Who gets and pays what, and the controller's fee as a fraction of all compensations. By default "pool" with
-            `prepaid`, otherwise "none".
+            Who gets and pays what, and the controller's fee as a fraction of all compensations. By default "pool"
+            with `prepaid`, otherwise "none".
         prepaid, underwriting
             The money that every member prepays, which is the most that it can lose, and the most money that the
             operator can lose. Partage keeps the books; the money itself moves elsewhere.

@@ -272,7 +272,9 @@ def _checked_sureties(config: Config, settlement: str) -> tuple[float | None, fl
             sentence = f"The settlement {settlement} needs prepaid: the money that every member prepays."
             raise invalid("prepaid", sentence)
         if settlement == "dues" and underwriting is not None:
-            sentence = "The settlement dues pays out no more than was prepaid, so it takes no underwriting; leave it out."
+            sentence = (
+                "The settlement dues pays out no more than was prepaid, so it takes no underwriting; leave it out."
+            )
             raise invalid("underwriting", sentence)
         return float(prepaid), None if settlement == "dues" else float(underwriting or 0.0)
     if prepaid is not None:

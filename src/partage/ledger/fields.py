@@ -43,9 +43,7 @@ _ALLOWED = {
         "can lose"
     ),
     "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
-    "claim_interval": (
-        f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"
-    ),
+    "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",

@@ -1,6 +1,5 @@
 """What the money of a collaboration means for its members, in sentences: on the forms, the join page and in the help."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,16 +7,12 @@ from partage.ledger.config import PREPAID
 from partage.ledger.fields import LEAST_MONEY
 
 BOOKS = "Partage keeps the books; the money moves elsewhere."
-PREPAY = (
-    "With pool and dues a member prepays D, may get back more or less (with dues never more), and never loses more than D."
-)
+PREPAY = "With pool and dues a member prepays D, may get back more or less (with dues never more), and never loses more than D."
 TRUTHFUL = "The settlements paper and equal-share assume truthful members, and need --underwriting."
 FORM = (
     "What every member prepays (D): it may get back more or less, and never loses more. Leave it empty to settle no "
     "money."
 )
-
-LITTLE = 0.1  # below this part of the usual compensations, a prepaid amount covers next to nothing
 
 # What each settlement is, for whoever creates a collaboration.
 SUMMARIES = {
@@ -48,7 +43,9 @@ def for_member(settlement: str, prepaid: float | None = None, underwriting: floa
         if settlement == "dues":
             return f"You prepay {paid}; you get back what your explore pulls earned, at most {paid}, and never lose more."
         return f"You prepay {paid}; you may get back more or less, and you never lose more than {paid}."
-    limit = "" if underwriting is None else f", as far as the charges and the operator's {amount(underwriting)} suffice"
+    limit = (
+        "" if underwriting is None else f", as far as the charges and the operator's {amount(underwriting)} suffice"
+    )
     return (
         "At the end, members who tried worse options for the others are compensated, and everyone pays their share"
         f"{limit}; this assumes truthful members."
@@ -58,26 +55,22 @@ def for_member(settlement: str, prepaid: float | None = None, underwriting: floa
 def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:
     """Return what the creator of a collaboration should know about its terms, in sentences.
 
-    A prepaid amount that covers next to nothing is allowed, but most likely a mistake. The bill of a game whose means
-    are drawn at random is about N log T log(M T / log T) / 2 units of reward (`partage.simulate.prepaid`).
+    A prepaid amount that covers nothing is allowed, but most likely a mistake.
 
-    >>> terms = {"settlement": "pool", "prepaid": 0.1, "underwriting": 0.0, "fee": 0.0, "value": 1.0}
-    >>> warnings_of({**terms, "arms": ("a", "b", "c", "d"), "horizon": 10_000}, members=12)[0]
-    'A prepaid of 0.10 covers about 0.7 % of the compensations in such a game with 12 members; about 14.5 covers all.'
-    >>> warnings_of({**terms, "prepaid": 20.0, "arms": ("a", "b", "c", "d"), "horizon": 10_000}, members=12)
+    >>> terms = {"settlement": "pool", "prepaid": 0.05, "underwriting": 0.0, "fee": 0.0, "value": 1.0}
+    >>> print(*warnings_of(terms, members=12))
+    A prepaid of 0.05 covers next to nothing: 12 members hold 0.60, and a single explore pull may lose 1.
+    >>> warnings_of({**terms, "prepaid": 5.0}, members=12)
     []
     """
     if config["settlement"] not in PREPAID:
         return []
-    log = math.log(config["horizon"])
-    reward = len(config["arms"]) * log * math.log(max(math.e, members * config["horizon"] / log)) / 2
-    bill = (1 + config["fee"]) * reward * config["value"]
-    covered = (members * config["prepaid"] + (config["underwriting"] or 0.0)) / bill
-    if covered >= LITTLE:
+    held = members * config["prepaid"] + (config["underwriting"] or 0.0)
+    if held >= (1 + config["fee"]) * config["value"]:
         return []
     return [
-        f"A prepaid of {amount(config['prepaid'])} covers about {100 * covered:.2g} % of the compensations in such a game "
-        f"with {members:,} members; about {bill / members:.3g} covers all."
+        f"A prepaid of {amount(config['prepaid'])} covers next to nothing: {members:,} members hold {amount(held)}, and a "
+        f"single explore pull may lose {amount(config['value'])}."
     ]
 
 

@@ -36,7 +36,9 @@ def test_its_database_opens_and_its_collaborations_go_on(tmp_path: Path) -> None
             assert_told(before["collaboration"], operator.ok("GET"), name)
             for what in ("board", "agents", "settlement"):
                 assert_told(before[what], operator.ok("GET", f"/{what}"), f"{name} {what}")
-            members = [Member(server.url, one["token"], before["id"], one["agent"]) for one in TOKENS["members"][name]]
+            members = [
+                Member(server.url, one["token"], before["id"], one["agent"]) for one in TOKENS["members"][name]
+            ]
             if not before["board"]["closed"]:
                 _go_on(operator, members)
             written = (FIXTURE / f"{name}.ndjson").read_bytes()

@@ -135,9 +135,7 @@ def _check_ceilings(state: State, event: Close, known: list[str]) -> bool:
     if not all(0 <= ceiling <= state.config.horizon for ceiling in stated.values()):
         raise Wrong("a ceiling is not between 0 and the horizon.")
     try:
-        computed = ceilings_of(
-            settlement, state.board, [sum(state.pulls_of(agent)) for agent in known], _left(event)
-        )
+        computed = ceilings_of(settlement, state.board, [sum(state.pulls_of(agent)) for agent in known], _left(event))
     except MissingExtra:
         return False
     assert computed is not None

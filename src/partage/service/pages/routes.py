@@ -32,6 +32,7 @@ from partage.service.http.auth import (
 from partage.service.http.responses import refused
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
+from partage.service.pages.proposal import Proposed, proposed
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh
@@ -230,6 +231,18 @@ async def create(request: AnyRequest) -> Response[Any]:
     warnings = terms.warnings_of(msgspec.structs.asdict(config), max(2, len(codes)))
     name = form["name"].strip()
     return page("created.html", id=id, name=name, links=links, warnings=warnings, rows=rows, fresh=True)
+
+
+@post("/prepaid", status_code=200)
+async def prepaid(request: AnyRequest) -> Response[Any]:
+    """Propose what every member should prepay, for a form that is not sent yet."""
+    _, who, form = await posted(request)
+    require_operator(who)
+    try:
+        found = await proposed(controller_of(request).system, form)
+    except Refused as refusal:
+        found = Proposed(None, refusal.sentence)
+    return page("proposal.html", found=found)
 
 
 def link(request: AnyRequest, id: str, code: str) -> str:
@@ -468,6 +481,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 
 def routes() -> list[Any]:
     """Return the routes of all pages."""
-    handlers = [home, login, logout, create, collaboration, invite, invites, revoke, events, history]
+    handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
     handlers += [settlement_json, settlement_csv, join, look, me, my_events, consent, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]
