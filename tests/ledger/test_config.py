@@ -77,7 +77,7 @@ def test_by_default_a_pool_is_settled_if_members_prepay_and_otherwise_nothing() 
         ({"settlement": "equal-share-expected"}, "underwriting", "assumes truthful members"),
         ({"settlement": "none", "prepaid": 5}, "prepaid", "use pool or dues"),
         ({"settlement": "paper", "prepaid": 5, "underwriting": 5}, "prepaid", "use pool or dues"),
-        ({"settlement": "dues", "prepaid": 5, "underwriting": 5}, "underwriting", "takes no underwriting"),
+        ({"settlement": "dues", "prepaid": 5, "underwriting": 5}, "underwriting", "leave the underwriting out"),
         ({"settlement": "dues", "prepaid": 5, "fee": 0.1}, "fee", "takes no fee"),
         ({"settlement": "none", "underwriting": 5}, "underwriting", "no money moves"),
         ({"underwriting": 5}, "underwriting", "no money moves"),

@@ -14,8 +14,8 @@ from partage.board import Board, Pull, Record
 from partage.errors import InputError
 from partage.ledger.events import FORMAT, Create
 from partage.ledger.fields import (
-    LONGEST_CLAIM,
     LEAST_MONEY,
+    LONGEST_CLAIM,
     LONGEST_HORIZON,
     MOST_ARMS,
     MOST_MONEY,
@@ -49,8 +49,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The rule that decides each pull, its balance, if it takes one (a number, or "inf"), and its other parameters,
         by name.
     settlement, fee
-        How the agents settle, and the controller's fee as a fraction of all compensations. None: a pool if the members
-        prepay, otherwise nothing is settled.
+        How the agents settle, and the controller's fee as a fraction of all compensations. None: a pool if the
+        members prepay, otherwise nothing is settled.
     prepaid
         What every member prepays, and the most that it can lose, in the money that `value` is in.
     underwriting
@@ -272,9 +272,7 @@ def _checked_sureties(config: Config, settlement: str) -> tuple[float | None, fl
             sentence = f"The settlement {settlement} needs prepaid: the money that every member prepays."
             raise invalid("prepaid", sentence)
         if settlement == "dues" and underwriting is not None:
-            sentence = (
-                "The settlement dues pays out no more than was prepaid, so it takes no underwriting; leave it out."
-            )
+            sentence = "The settlement dues never pays out more than was prepaid; leave the underwriting out."
             raise invalid("underwriting", sentence)
         return float(prepaid), None if settlement == "dues" else float(underwriting or 0.0)
     if prepaid is not None:

@@ -154,7 +154,7 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
     Attributes
     ----------
     explore, commit
-        The pulls of each arm, of all agents together. From format 4 on, `commit` is absent where commits are not paid.
+        The pulls of each arm, of all agents together. From format 4 on, `commit` is absent if commits are not paid.
     common_charge
         What every agent pays, up to its ceiling, in units of reward. None where the settlement charges nothing or
         states a `charge`, and where all agents pay their ceilings.

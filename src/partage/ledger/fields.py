@@ -39,8 +39,8 @@ _ALLOWED = {
     "value": f"a number above 0, at most {MOST_VALUE:,.0f}: money per unit of reward",
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
     "prepaid": (
-        f"a number from {LEAST_MONEY:f} to {MOST_MONEY:,.0f}: the money that every member prepays, and the most that it "
-        "can lose"
+        f"a number from {LEAST_MONEY:f} to {MOST_MONEY:,.0f}: the money that every member prepays, and the most that "
+        "it can lose"
     ),
     "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
     "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),

@@ -1,4 +1,4 @@
-"""What the money of a collaboration means for its members, in sentences: on the forms, the join page and in the help."""
+"""What the money of a collaboration means, in sentences: for the create form, the join page and the command line."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,10 @@ from partage.ledger.config import PREPAID
 from partage.ledger.fields import LEAST_MONEY
 
 BOOKS = "Partage keeps the books; the money moves elsewhere."
-PREPAY = "With pool and dues a member prepays D, may get back more or less (with dues never more), and never loses more than D."
+PREPAY = (
+    "With pool and dues a member prepays D, may get back more or less (with dues never more), and never loses more "
+    "than D."
+)
 TRUTHFUL = "The settlements paper and equal-share assume truthful members, and need --underwriting."
 FORM = (
     "What every member prepays (D): it may get back more or less, and never loses more. Leave it empty to settle no "
@@ -16,13 +19,13 @@ FORM = (
 
 # What each settlement is, for whoever creates a collaboration.
 SUMMARIES = {
-    "pool": "Members prepay D. Explore pulls are compensated from the pool, scaled down if it does not suffice, and all "
-    "pay the same charge, at most D. You lose at most U. Recommended.",
+    "pool": "Members prepay D. Explore pulls are compensated from the pool, scaled down if it does not suffice, and "
+    "all pay the same charge, at most D. You lose at most U. Recommended.",
     "dues": "Members prepay D and get back what their explore pulls earned, at most D. You keep the rest and lose "
     "nothing.",
     "paper": "As in the paper; assumes truthful members. The controller breaks even with a few thousand agents.",
-    "equal-share": "Assumes truthful members. Every agent is covered with high probability; all pay the same share, up "
-    "to a ceiling.",
+    "equal-share": "Assumes truthful members. Every agent is covered with high probability; all pay the same share, "
+    "up to a ceiling.",
     "equal-share-expected": "Assumes truthful members. Every agent is covered on average; the lowest charges.",
     "none": "No money moves.",
 }
@@ -41,7 +44,7 @@ def for_member(settlement: str, prepaid: float | None = None, underwriting: floa
     if settlement in PREPAID and prepaid is not None:
         paid = amount(prepaid)
         if settlement == "dues":
-            return f"You prepay {paid}; you get back what your explore pulls earned, at most {paid}, and never lose more."
+            return f"You prepay {paid}; you get back what your explore pulls earned, at most {paid}."
         return f"You prepay {paid}; you may get back more or less, and you never lose more than {paid}."
     limit = (
         "" if underwriting is None else f", as far as the charges and the operator's {amount(underwriting)} suffice"
@@ -69,8 +72,8 @@ def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:
     if held >= (1 + config["fee"]) * config["value"]:
         return []
     return [
-        f"A prepaid of {amount(config['prepaid'])} covers next to nothing: {members:,} members hold {amount(held)}, and a "
-        f"single explore pull may lose {amount(config['value'])}."
+        f"A prepaid of {amount(config['prepaid'])} covers next to nothing: {members:,} members hold {amount(held)}, "
+        f"and a single explore pull may lose {amount(config['value'])}."
     ]
 
 

@@ -4,7 +4,7 @@ Where commits are not paid, every member sees all that money depends on, so its 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
 
@@ -228,7 +228,7 @@ def _ceilings(state: State, event: Close) -> list[float] | None:
 
 def _charges(state: State, event: Close) -> list[int]:
     """Return every agent's charge in micro-units, where they do not prepay."""
-    ceilings = _ceilings(state, event) or [None] * len(state.members)
+    ceilings: Sequence[float | None] = _ceilings(state, event) or [None] * len(state.members)
     return [account((), (), event.common_charge, ceiling, state.config.value).charge for ceiling in ceilings]
 
 

@@ -58,12 +58,12 @@ def _takes(settlement: str) -> tuple[str, ...]:
     """Return the fields that only some settlements take."""
     rule = next(made for made in (rule() for rule in live_rules().values()) if settlement in made.settlements)
     made = settlement_for(settlement, rule, prepaid=1.0 if settlement in PREPAID else None)
-    found = ("prepaid",) if made.is_prepaid else ()
+    found = ["prepaid"] if made.is_prepaid else []
     if settlement == "pool" or made.has_ceilings:
-        found += ("fee",)
+        found.append("fee")
     if settlement == "pool" or made.assumes_truth:
-        found += ("underwriting",)
-    return found + (("alone", "coverage") if made.has_ceilings else ())
+        found.append("underwriting")
+    return (*found, "alone", "coverage") if made.has_ceilings else tuple(found)
 
 
 def fields_of(rule: str) -> dict[str, Parameter]:

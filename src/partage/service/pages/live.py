@@ -102,8 +102,8 @@ class Amounts(Struct):
 class Money(Struct, omit_defaults=True):
     """The settlement on a page; only the operator gets the totals.
 
-    `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member prepaid,
-    and `limit` the most that the operator can lose; None if there is none.
+    `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member
+    prepaid, and `limit` the most that the operator can lose; None if there is none.
     """
 
     closed: bool

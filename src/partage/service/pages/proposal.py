@@ -29,7 +29,8 @@ async def proposed(system: System, form: Mapping[str, str]) -> Proposed:
     fee = forms.number(form, "fee")
     entered = forms.number(form, "prepaid") if form.get("prepaid", "").strip() else None
     async with _ONE_AT_A_TIME:
-        return await system.in_thread(_simulated, new, fee, entered)
+        found: Proposed = await system.in_thread(_simulated, new, fee, entered)
+        return found
 
 
 def _simulated(new: NewCollaboration, fee: float, entered: float | None) -> Proposed:
