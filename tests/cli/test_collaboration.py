@@ -14,7 +14,14 @@ from partage.client import Agent
 from partage.ledger.config import DEFAULTS
 
 NEW = ["create", "Bakers of [red]", "--arm=Moulin A", "--arm=Moulin B", "--horizon=1e3", "--rule=balanced-glr"]
-NEW += ["--settlement=equal-share", "--fee=0.05", "--value=2", "--claim-seconds=30", "--invites=2"]
+NEW += [
+    "--settlement=equal-share",
+    "--underwriting=100",
+    "--fee=0.05",
+    "--value=2",
+    "--claim-seconds=30",
+    "--invites=2",
+]
 SET = ["create", "Bakers", "--arm=A", "--horizon=9", "--rule=balanced-glr"]
 
 
@@ -105,9 +112,9 @@ def _check_that_changes_are_found(whole: Path, folder: Path) -> None:
 def test_the_defaults_are_those_of_the_configuration(operator):
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", "--json"))["id"]
     found = json.loads(operator("show", id, "--json"))
-    recorded = {**DEFAULTS, "alone": "best", "coverage": 0.99}  # the defaults of the default settlement
+    recorded = {**DEFAULTS, "settlement": "none", "alone": "best"}
     assert {name: found[name] for name in recorded} == recorded
-    flags = ["--settlement=equal-share", "--alone=imed", "--coverage=0.9"]
+    flags = ["--settlement=equal-share", "--alone=imed", "--coverage=0.9", "--underwriting=0"]
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", *flags, "--json"))["id"]
     found = json.loads(operator("show", id, "--json"))
     assert (found["alone"], found["coverage"]) == ("imed", 0.9)

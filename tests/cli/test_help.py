@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from partage.cli import app
 from partage.ledger.config import DEFAULTS
+from partage.ledger.terms import PREPAY, TRUTHFUL
 from partage.rules import RULES, live_parameters, live_rules
 from partage.settle import SETTLEMENTS
 
@@ -48,7 +49,8 @@ def test_help_names_every_rule_and_settlement(words, rules):
             for parameter in live_parameters(name).values():
                 assert f"{parameter.name}: " in shown
                 assert parameter.allowed in shown
-        assert f"{DEFAULTS['settlement']} (default)" in shown
+        assert "default pool with --prepaid, otherwise none" in shown
+        assert f"{PREPAY} {TRUTHFUL}" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support import strategies
 from tests.support.sequences import (
     START,
+    TRUTHFUL,
     Step,
     Table,
     balances,
@@ -94,6 +95,7 @@ class Ledger:
         self.requests: dict[tuple[str, str], AnyEvent] = {}
         self.allowed: set[tuple[str, int, int]] = set()  # agent, version, arm that it could have committed to
         self.superseded: dict[int, int] = {}
+        self.claimed: dict[str, int] = {}
         self.out: set[int] = set()
         self.aside: set[str] = set()
         self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
@@ -115,6 +117,10 @@ class Ledger:
         elif isinstance(event, Claim):
             assert all(agent != event.agent for agent, _ in self.open.values()), "one open claim per agent"
             assert event.arm in self.shares[event.agent]
+            interval = self.shadow.config.claim_interval
+            if interval is not msgspec.UNSET and event.agent in self.claimed:
+                assert event.time >= self.claimed[event.agent] + 1000 * interval
+            self.claimed[event.agent] = event.time
             self.open[event.seq] = (event.agent, event.arm)
             self.used[event.agent] += 1
         elif isinstance(event, Lapse):
@@ -177,6 +183,8 @@ class Ledger:
         if self.used[agent] + sum(pulls for _, _, pulls in runs) + unnamed > state.config.horizon:
             return False
         if unnamed and state.format < 3:
+            return False
+        if runs and state.format > 3 and state.config.settlement not in TRUTHFUL:
             return False
         for version, arm, _ in runs:
             gone = version in self.superseded and self.superseded[version] + 1000 < now
@@ -286,6 +294,7 @@ def test_the_references_decisions(bulk: bool, game: Game, data: st.DataObject, r
             rule=rule,
             balance=data.draw(balances(rule)),
             horizon=game.horizon,
+            settlement="equal-share",  # commits are then reported with their arms, which this test compares
         )
     )
     key = run_key(tie_seed)
@@ -300,7 +309,7 @@ def test_the_references_decisions(bulk: bool, game: Game, data: st.DataObject, r
         for agent in order:
             answer = table.ask(agents[agent], None, bulk)
             if answer is None:
-                table.commits(agents[agent], f"step {step}", (state.version, state.target(), 1))
+                table.follow(agents[agent], f"step {step}", 1)
             elif answer.share:
                 table.tell(
                     agents[agent], answer.seq, float(rewards.broadcast(answer.arm, state.board.counts[answer.arm]))

@@ -25,16 +25,14 @@ def play(table: Table, rounds: int, seed: int) -> None:
         for agent in table.state.members:
             pull = table.ask(agent, explore_only=agent == "a4")
             if pull is None:
-                leader = table.state.target()
-                assert leader is not None
-                table.commits(agent, f"{seed} {turn}", (table.state.version, leader, 2))
+                table.follow(agent, f"{seed} {turn}", 2)
             elif pull.share:
                 table.tell(agent, pull.seq, round(MEANS[pull.arm] * draw.random() ** 0.25, 3))
             table.now += draw.randrange(50)
 
 
 @pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
-@pytest.mark.parametrize("settlement", ["none", "equal-share-expected"])
+@pytest.mark.parametrize("settlement", ["none", "equal-share-expected", "pool"])
 def test_a_collaboration_from_its_creation_to_its_verified_ledger(
     rule: str, parameters: dict[str, Any], settlement: str
 ) -> None:

@@ -52,10 +52,8 @@ def test_commits_that_clients_report_count_too() -> None:
     table = table_of()
     pull(table, 20)
     before = table.state.board.clock
-    leader, version = table.state.target(), table.state.version
-    assert leader is not None
-    table.commits("a2", "r1", (version, leader, 100))
-    table.commits("a2", "r2", (version, leader, 1))
+    table.follow("a2", "r1", 100)
+    table.follow("a2", "r2", 1)
     assert table.state.board.clock == rounded(140) > before
 
 
@@ -97,9 +95,7 @@ def test_an_auditor_finds_a_clock_that_was_bent(change: str) -> None:
 def test_a_members_copy_takes_the_clock_on_trust_and_says_so() -> None:
     table = table_of()
     pull(table, 20)
-    leader = table.state.target()
-    assert leader is not None
-    table.commits("a2", "r1", (table.state.version, leader, 50))
+    table.follow("a2", "r1", 50)
     pull(table, 5)
     whole, copy = verify(table.lines()), verify(table.lines("a1"), agent="a1")
     assert whole.ok

@@ -26,7 +26,8 @@ NEAR = 5e-11  # how far from the threshold the evidence lies
 def play(rule: str) -> Table:
     """A game with claims, commit pulls that were asked for, and commit pulls that were reported."""
     name, parameters = VARIANTS.get(rule, (rule, {}))
-    table = Table(created(arms=["a", "b", "c"], rule=name, parameters=parameters, horizon=500, settlement="none"))
+    config = {"rule": name, "parameters": parameters, "settlement": "equal-share"}  # whose commits are named
+    table = Table(created(arms=["a", "b", "c"], horizon=500, **config))
     agents = [table.join(0, 1, 2), table.join(1), table.join(2), table.join(0, 2)]
     for turn in range(80):
         for agent in agents:
@@ -34,7 +35,7 @@ def play(rule: str) -> Table:
             if answer is not None:
                 table.tell(agent, answer.seq, PAYS[answer.arm])
             elif turn % 2:
-                table.commits(agent, f"turn {turn}", (table.state.version, table.state.target(), 2))
+                table.follow(agent, f"turn {turn}", 2)
             else:
                 table.ask(agent)
     return table

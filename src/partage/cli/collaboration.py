@@ -13,6 +13,7 @@ from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, 
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
+from partage.ledger.terms import PREPAY, TRUTHFUL
 from partage.rules import live_parameters, live_rules
 
 if TYPE_CHECKING:
@@ -73,7 +74,27 @@ def create(
     set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=set_help())] = None,
     settlement: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"Who gets and pays what: {names(settlements(), DEFAULTS['settlement'])}."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Who gets and pays what: {', '.join(settlements())} (default pool with --prepaid, otherwise none). "
+            f"{PREPAY} {TRUTHFUL}",
+        ),
+    ] = None,
+    prepaid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="With pool and dues: the money that every member prepays and cannot lose more than. Partage keeps "
+            "the books; the money moves elsewhere. The command partage prepaid proposes an amount.",
+        ),
+    ] = None,
+    underwriting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="U",
+            help="The most money that you, the operator, can lose (default 0 with pool; paper and the equal shares "
+            "need it).",
+        ),
     ] = None,
     fee: Annotated[
         str | None,
@@ -98,6 +119,14 @@ def create(
             metavar="S", help=f"How long an explore pull may take (default {DEFAULTS['claim_seconds']:g} seconds)."
         ),
     ] = None,
+    claim_interval: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="The least seconds between two explore pulls of one member: about what a real one takes, so that "
+            f"made-up ones earn no more (default {DEFAULTS['claim_interval']:g}).",
+        ),
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -105,7 +134,7 @@ def create(
 ) -> None:
     """Create a collaboration and print its invites, which are shown only once.
 
-    [bold]partage collaboration create "Bakers" --arm "Moulin A" --arm "Moulin B" --horizon 2000 --invites 12[/bold]
+    [bold]partage collaboration create "Bakers" --arm "Moulin A" --arm "Moulin B" --horizon 2000 --prepaid 20[/bold]
     """
     with _operator(url, token_file) as operator:
         made = operator.create(
@@ -117,17 +146,22 @@ def create(
             parameters=_parameters(rule or DEFAULTS["rule"], set or []),
             settlement=settlement,
             fee=None if fee is None else _number("fee", fee),
+            prepaid=None if prepaid is None else _number("prepaid", prepaid),
+            underwriting=None if underwriting is None else _number("underwriting", underwriting),
             alone=alone,
             coverage=None if coverage is None else _number("coverage", coverage),
             value=None if value is None else _number("value", value),
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
+            claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
     if json:
-        typer.echo(as_json({"id": made.id, "invites": made.invites, "links": links}))
+        typer.echo(as_json({"id": made.id, "invites": made.invites, "links": links, "warnings": made.warnings}))
         return
     typer.echo(f"Created {made.id}.")
+    for warning in made.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
     _print_links(links)
 
 
@@ -329,14 +363,13 @@ def _print_settlement(found: "SettlementView", json: bool) -> None:
 
 def _write_csv(found: "SettlementView") -> None:
     """Write the same lines as the operator's page; the net amounts sum to zero."""
-    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net")
+    from partage.ledger.settlement import csv_lines
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in found.rows:
+    for agent, name, *numbers in csv_lines(found):
         # Agents choose their names, and a spreadsheet would read some as formulas.
-        name = f"'{row.name}" if row.name.lstrip()[:1] in tuple("=+-@|") else row.name
-        writer.writerow([name if column == "name" else getattr(row, column) for column in columns])
-    writer.writerow(["controller", "", "", "", found.charge, found.compensation, found.profit])
+        quoted = f"'{name}" if str(name).lstrip()[:1] in tuple("=+-@|") else name
+        writer.writerow([agent, quoted, *numbers])
 
 
 @commands.command()

@@ -53,6 +53,10 @@ class Following:
         The number of each arm, by name.
     horizon, report_every, format
         Pulls per agent, seconds between two reports of commit pulls, and the terms of the collaboration.
+    names_commits
+        Whether commits are reported with arm and version; otherwise they earn nothing, and their number is enough.
+    claim_interval, claim_at
+        The least seconds between two claims, and the time before which the agent gets no claim.
     left_at_start
         For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
         account.
@@ -79,6 +83,8 @@ class Following:
         self.arms: dict[str, int] = {}
         self.horizon = self.format = 0
         self.report_every = LONGEST
+        self.names_commits = True
+        self.claim_interval, self.claim_at = 0.0, -math.inf
         self.left_at_start: int | None = None
         self.begun = False
 
@@ -95,13 +101,19 @@ class Following:
         self.doubtful = False
         self._consent_read_at = -math.inf
 
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return self._clock()
+
     # what the agent may do on this board
 
     @property
     def explores(self) -> bool:
         """Whether the agent shares an open arm and should ask for a claim."""
         assert self.view is not None
-        return self._barren != self.freshness and any(self.view.arms[arm].open for arm in self.shares)
+        if self._barren == self.freshness or self._clock() < self.claim_at:
+            return False
+        return any(self.view.arms[arm].open for arm in self.shares)
 
     @property
     def exploration_ahead(self) -> bool:
@@ -135,6 +147,7 @@ class Following:
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
         self.horizon, self.format = config.horizon, config.format
+        self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
 
@@ -253,3 +266,4 @@ class Following:
         if shares != self.shares:
             self.shares, self._barren = shares, -1
         self.doubtful = False
+        self.claim_at = self._clock() + me.claim_in

@@ -77,10 +77,13 @@ class Operator:
         parameters: Mapping[str, bool | int | float | str] | None = None,
         settlement: str | None = None,
         fee: float | None = None,
+        prepaid: float | None = None,
+        underwriting: float | None = None,
         alone: str | None = None,
         coverage: float | None = None,
         value: float | None = None,
         claim_seconds: float | None = None,
+        claim_interval: float | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -94,7 +97,11 @@ class Operator:
             The rule that decides each pull, its balance if it takes one (at least 1, or "inf"), and its other
             parameters by name, e.g. `{"evidence": "betting"}`.
         settlement, fee
-            Who gets and pays what, and the controller's fee as a fraction of all compensations.
+            Who gets and pays what, and the controller's fee as a fraction of all compensations. By default "pool"
+            with `prepaid`, otherwise "none".
+        prepaid, underwriting
+            The money that every member prepays, which is the most that it can lose, and the most money that the
+            operator can lose. Partage keeps the books; the money itself moves elsewhere.
         alone, coverage
             The learner that agents could play alone instead ("two-ucb", "kl-ucb", "imed", "thompson" or "best"), and
             the probability with which an equal share covers.
@@ -102,6 +109,8 @@ class Operator:
             Money per unit of reward.
         claim_seconds
             How long an explore pull may take.
+        claim_interval
+            The least seconds between two explore pulls of one member.
         invites
             How many agents may join.
         request
@@ -116,10 +125,13 @@ class Operator:
             "parameters": None if parameters is None else dict(parameters),
             "settlement": settlement,
             "fee": fee,
+            "prepaid": prepaid,
+            "underwriting": underwriting,
             "alone": alone,
             "coverage": coverage,
             "value": value,
             "claim_seconds": claim_seconds,
+            "claim_interval": claim_interval,
             "invites": invites,
             "request": request,
         }

@@ -175,11 +175,11 @@ class Protocol:
         """
         following, hand_out = self.following, self._reports.hand_out
         if following.hidden_arms or not self._own_rewards:
-            return hand_out(commit(following.board, self._own).arm, once=following.hidden_arms, named=True)
+            return hand_out(commit(following.board, self._own).arm, once=following.hidden_arms, own=False)
         arm = highest_mean(following.board, seen_by(following.board, self._first()))
         assert following.view is not None
         kept, _ = self.saved.first.get(following.view.arms[arm].name, (0, 0.0))
-        return hand_out(arm, once=kept < self._own_rewards, named=False)
+        return hand_out(arm, once=kept < self._own_rewards, own=True)
 
     def _first(self) -> Record:
         """Return the agent's first private rewards of each arm."""
@@ -258,6 +258,8 @@ class Protocol:
         ends = [following.stale_at(), reports.next_due()]
         if following.doubtful:
             ends.append(following.next_check())
+        if following.now() < following.claim_at:
+            ends.append(following.claim_at)
         if self._saves:
             ends.append(self._saved_at + SAVE_EVERY)
         reports.until = min(ends)

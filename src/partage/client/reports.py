@@ -83,11 +83,12 @@ class Reports:
         """Whether the agent has made as many pulls on this board as it may, while exploration may still come."""
         return self._following.exploration_ahead and self._made() >= self._allowance
 
-    def hand_out(self, arm: int, *, once: bool, named: bool) -> Pull:
+    def hand_out(self, arm: int, *, once: bool, own: bool) -> Pull:
         """Return a pull of this arm.
 
         It may be repeated as long as nothing changes, unless its reward may change what the agent pulls next
-        (`once`). If it is not `named`, the controller does not learn its arm.
+        (`once`). If the agent's `own` rewards chose it, the controller does not learn its arm, and neither does it
+        where commits earn nothing.
         """
         following, view = self._following, self._following.view
         assert view is not None
@@ -98,8 +99,9 @@ class Reports:
             budget = 1
         if self._fresh != following.freshness:
             self._fresh, self._on_board = following.freshness, 0
-        hidden = named and arm != following.leader
-        self._pull, self._named = Pull(view.arms[arm].name, False, hidden, view.version, None), named
+        hidden = not own and arm != following.leader
+        self._pull = Pull(view.arms[arm].name, False, hidden, view.version, None)
+        self._named = following.names_commits and not own
         self._budget, self._left = budget, budget - 1
         return self._pull
 
@@ -167,6 +169,8 @@ class Reports:
         """Report all commit pulls so far. Report ids are written to disk first, so that none counts twice."""
         self.count()
         saved = self._saved
+        if not self._following.names_commits:
+            self._without_arms()
         while saved.report is not None or self.pending:
             if saved.report is None:
                 saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
@@ -183,6 +187,15 @@ class Reports:
             else:
                 saved.report, saved.head = None, told.head
         self.reported_at = self._clock()
+
+    def _without_arms(self) -> None:
+        """Turn what an earlier release of the client counted by arm into the number that the controller takes."""
+        saved = self._saved
+        saved.unnamed += sum(run.pulls for run in saved.runs)
+        saved.runs = []
+        if saved.report is not None and saved.report.runs:
+            pulls = saved.report.unnamed + sum(run.pulls for run in saved.report.runs)
+            saved.report = Commits(request=saved.report.request, unnamed=pulls)
 
     def _give_up(self, report: Commits, refused: Refused) -> None:
         """Give up the run that was refused, or all if none is named; the others are reported again."""

@@ -12,11 +12,13 @@ from msgspec import UNSET, Struct
 
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
-from partage.ledger.events import Create
+from partage.ledger.events import FORMAT, Create
 from partage.ledger.fields import (
+    LEAST_MONEY,
     LONGEST_CLAIM,
     LONGEST_HORIZON,
     MOST_ARMS,
+    MOST_MONEY,
     MOST_VALUE,
     allowed,
     checked_name,
@@ -27,7 +29,9 @@ from partage.rules import Rule, live_parameters, live_rules, make_rule
 from partage.settle import ALONE, SETTLEMENTS, settlement_for
 from partage.tape import Draws
 
-__all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
+__all__ = ["DEFAULTS", "PREPAID", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
+
+PREPAID = ("pool", "dues")  # settlements whose members prepay
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,7 +49,12 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The rule that decides each pull, its balance, if it takes one (a number, or "inf"), and its other parameters,
         by name.
     settlement, fee
-        How the agents settle, and the controller's fee as a fraction of all compensations.
+        How the agents settle, and the controller's fee as a fraction of all compensations. None: a pool if the
+        members prepay, otherwise nothing is settled.
+    prepaid
+        What every member prepays, and the most that it can lose, in the money that `value` is in.
+    underwriting
+        The most that the operator can lose, in the same money. The settlements that assume truthful members need it.
     alone, coverage
         The learner that agents could play alone instead, which limits what they pay, and the probability with which
         an equal share covers. None: the default, which depends on the settlement.
@@ -53,6 +62,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Money per unit of reward.
     claim_seconds
         How long a claim waits for its report.
+    claim_interval
+        The least time between two claims of one member, in seconds.
     """
 
     name: str
@@ -61,12 +72,15 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     rule: str = "shared-imed"
     balance: float | str | None = None
     parameters: dict[str, bool | int | float | str] = {}
-    settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
+    settlement: str | None = None
     fee: float = 0.0
+    prepaid: float | None = None
+    underwriting: float | None = None
     alone: str | None = None
     coverage: float | None = None
     value: float = 1.0
     claim_seconds: float = 60.0
+    claim_interval: float = 0.0
 
 
 DEFAULTS: dict[str, Any] = {
@@ -74,8 +88,10 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def checked_config(config: Config) -> dict[str, Any]:
+def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     """Return a configuration as it is recorded: checked, defaults filled in, each number of the recorded type.
+
+    Fields that the format does not have are UNSET.
 
     Raises
     ------
@@ -99,11 +115,15 @@ def checked_config(config: Config) -> dict[str, Any]:
         raise not_allowed("value")
     if not 0 < config.claim_seconds <= LONGEST_CLAIM:
         raise not_allowed("claim_seconds")
+    if not 0 <= config.claim_interval <= LONGEST_CLAIM:
+        raise not_allowed("claim_interval")
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
     rule = live_rule(config.rule, balance, parameters)
-    settlement = settlement_for(_checked_settlement(config, rule), rule, 0.0, config.alone, config.coverage)
-    return {
+    name = _checked_settlement(config, rule, format)
+    prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
+    settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
+    recorded = {
         "name": config.name,
         "arms": tuple(config.arms),
         "horizon": int(config.horizon),
@@ -116,7 +136,16 @@ def checked_config(config: Config) -> dict[str, Any]:
         "coverage": settlement.coverage,
         "value": float(config.value),
         "claim_seconds": float(config.claim_seconds),
+        "prepaid": prepaid,
+        "underwriting": underwriting,
+        "claim_interval": float(config.claim_interval),
     }
+    return recorded | dict.fromkeys(_LATER[format], UNSET)
+
+
+# The fields that a format does not have.
+_LATER: dict[int, tuple[str, ...]] = {4: (), 3: ("prepaid", "underwriting", "claim_interval")}
+_LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 
 
 class LiveRule(Rule, Protocol):
@@ -206,20 +235,58 @@ def _checked_balance(name: str, balance: float | str | None) -> float | str | No
     return balance
 
 
-def _checked_settlement(config: Config, rule: LiveRule) -> str:
+def _checked_settlement(config: Config, rule: LiveRule, format: int) -> str:
     """Return the settlement, which must fit the rule and its own fields."""
-    name: str = config.settlement or DEFAULTS["settlement"]
-    if name not in SETTLEMENTS:
+    name = config.settlement or ("none" if config.prepaid is None else "pool")
+    if name not in SETTLEMENTS or (name in PREPAID and format < 4):
         raise not_allowed("settlement")
     if name not in rule.settlements:
         sentence = f"This settlement does not fit the rule and its balance; these do: {', '.join(rule.settlements)}."
         raise invalid("settlement", sentence)
-    if config.fee and not name.startswith("equal-share"):
-        raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use equal-share.")
+    if config.fee and not name.startswith("equal-share") and name != "pool":
+        raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use pool or equal-share.")
     if config.alone is not None and config.alone not in ALONE:
         raise not_allowed("alone")
     if config.coverage is not None and not 0.5 <= config.coverage < 1:
         raise not_allowed("coverage")
-    if config.coverage is not None and not name.startswith("equal-share"):
-        raise invalid("coverage", f"The settlement {name} has no coverage; leave it out, or use equal-share.")
+    if config.coverage is not None and not _covers(name, rule):
+        raise invalid("coverage", f"The settlement {name} has no coverage with this rule; leave it out.")
     return name
+
+
+def _covers(settlement: str, rule: LiveRule) -> bool:
+    """Whether the settlement tells arms apart at a coverage, rather than by the rule's eliminations."""
+    prepaid = 1.0 if settlement in PREPAID else None
+    return settlement_for(settlement, rule, prepaid=prepaid).coverage is not None
+
+
+def _checked_sureties(config: Config, settlement: str) -> tuple[float | None, float | None]:
+    """Return what members prepay and what the operator underwrites, as the settlement needs them."""
+    prepaid, underwriting = config.prepaid, config.underwriting
+    if prepaid is not None and not LEAST_MONEY <= prepaid <= MOST_MONEY:
+        raise not_allowed("prepaid")
+    if underwriting is not None and not 0 <= underwriting <= MOST_MONEY:
+        raise not_allowed("underwriting")
+    if settlement in PREPAID:
+        if prepaid is None:
+            sentence = f"The settlement {settlement} needs prepaid: the money that every member prepays."
+            raise invalid("prepaid", sentence)
+        if settlement == "dues" and underwriting is not None:
+            sentence = "The settlement dues never pays out more than was prepaid; leave the underwriting out."
+            raise invalid("underwriting", sentence)
+        return float(prepaid), None if settlement == "dues" else float(underwriting or 0.0)
+    if prepaid is not None:
+        sentence = f"Members of a collaboration with the settlement {settlement} prepay nothing; use pool or dues."
+        raise invalid("prepaid", sentence)
+    if settlement == "none":
+        if underwriting is not None:
+            sentence = "Without a settlement no money moves, so there is nothing to underwrite; leave it out."
+            raise invalid("underwriting", sentence)
+        return None, None
+    if underwriting is None:
+        sentence = (
+            f"The settlement {settlement} assumes truthful members; it needs underwriting, the most money that the "
+            "operator may lose to others (0 or more), or use pool with prepaid."
+        )
+        raise invalid("underwriting", sentence)
+    return None, float(underwriting)

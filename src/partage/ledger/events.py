@@ -15,8 +15,12 @@ format release terms
                The create event states all parameters of the rule. `tick` events advance the clock of a rule that
                reads one; in formats 1 and 2 the clock stands at 0, and Balanced-GLR does not stop early.
                A `commit` may count pulls without naming their arms.
-4      0.2     An arm whose last three claims ended without a report does not hold other arms back. `set-aside` events
-               take a member's broadcasts out of the record.
+4      0.2     The configuration states `prepaid`, `underwriting` and `claim_interval`. The paper's settlement and the
+               equal shares have an underwriting, within which compensations are scaled down. Where the settlement
+               pays no commits, a `commit` only counts them, unless the controller chose their arm. A `close` states
+               the arms left and the scale; the members' prepaid and charge where they prepay; and the totals of
+               commit pulls only where these are paid. An arm whose last three claims ended without a report does not
+               hold other arms back. `set-aside` events take a member's broadcasts out of the record.
 ====== ======= ===================================================================================================
 """
 
@@ -59,6 +63,10 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     parameters: dict[str, bool | int | float | str] | UnsetType = UNSET
     alone: str | UnsetType = UNSET
     coverage: float | UnsetType | None = UNSET
+    # From format 4 on, in the money that `value` is in, and in seconds.
+    prepaid: float | UnsetType | None = UNSET
+    underwriting: float | UnsetType | None = UNSET
+    claim_interval: float | UnsetType = UNSET
 
 
 class Join(Event, frozen=True, kw_only=True, tag="join"):
@@ -104,7 +112,7 @@ class Commit(Event, frozen=True, kw_only=True, tag="commit"):
     """Commit pulls: one that the controller decided (`asked`), or those that the client decided by itself.
 
     `runs` name their arm and version. `unnamed` counts the others (from format 3 on): the agent also used its own
-    rewards to choose their arms.
+    rewards to choose their arms, or no commit is paid.
     """
 
     agent: str
@@ -160,23 +168,33 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
     Attributes
     ----------
     explore, commit
-        The pulls of each arm, of all agents together.
+        The pulls of each arm, of all agents together. From format 4 on, `commit` is absent if commits are not paid.
     common_charge
-        What every agent pays, up to its ceiling, in units of reward. None where the settlement charges nothing, and
-        where all agents pay their ceilings.
+        What every agent pays, up to its ceiling, in units of reward. None where the settlement charges nothing or
+        states a `charge`, and where all agents pay their ceilings.
     ceilings, ceiling_seed
         The most that each agent pays, in units of reward, and the seed of the plays that measured it. None where the
         settlement has no ceilings; the seed also where a formula gives them.
     profit
         What the controller keeps, in micro-units.
+    left
+        The arms that may still be the best; pulls of the others are compensated (from format 4 on).
+    scale
+        The fraction of the compensations that is paid (from format 4 on).
+    prepaid, charge
+        What every agent prepaid, and what it pays, in micro-units, where members prepay (from format 4 on).
     """
 
     explore: tuple[Count, ...]
-    commit: tuple[Count, ...]
+    commit: tuple[Count, ...] | UnsetType = UNSET
     common_charge: float | None
     ceilings: dict[str, float] | None
     ceiling_seed: str | None
     profit: int
+    left: tuple[Arm, ...] | UnsetType = UNSET
+    scale: float | UnsetType = UNSET
+    prepaid: Count | UnsetType = UNSET
+    charge: Count | UnsetType = UNSET
 
 
 AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Tick | Consent | Leave | SetAside | Close

@@ -20,6 +20,8 @@ LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
 LONGEST_CLAIM = 7 * 24 * 3600  # seconds
 MOST_VALUE = 1e12
+MOST_MONEY = 1e9  # of prepaid and underwriting: a float has all micro-units of it, also as a multiple of `value`
+LEAST_MONEY = 1e-6  # amounts are whole micro-units
 
 _NAME = f"a text of 1 to {LONGEST_NAME} characters, with no control characters and not only spaces"
 
@@ -37,6 +39,12 @@ _ALLOWED = {
     "coverage": "a number from 0.5 to below 1: the probability with which an equal share covers",
     "value": f"a number above 0, at most {MOST_VALUE:,.0f}: money per unit of reward",
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
+    "prepaid": (
+        f"a number from {LEAST_MONEY:f} to {MOST_MONEY:,.0f}: the money that every member prepays, and the most that "
+        "it can lose"
+    ),
+    "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
+    "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
     "reason": f"a text of 1 to {LONGEST_REASON} characters, with no control characters and not only spaces",

@@ -94,10 +94,11 @@ class Error(Struct, omit_defaults=True):
 
 
 class Created(Struct):
-    """A new collaboration, and the invite codes that let agents join."""
+    """A new collaboration, the invite codes that let agents join, and what its operator should know."""
 
     id: str
     invites: list[str]
+    warnings: list[str] = []
 
 
 class Joined(Struct):
@@ -188,7 +189,9 @@ class CollaborationView(Struct):
     """The configuration of a collaboration, and its progress.
 
     `parameters` are all of the rule's but the balance. `format` is the version of the terms it was created under.
-    `coverage` is null if the settlement is not an equal share, and in formats 1 and 2, where it is 1 - 2/T.
+    `coverage` is null if the settlement reads no confidence from the record, and in formats 1 and 2, where it is
+    1 - 2/T. `prepaid` is null if members prepay nothing, and `underwriting` if nothing limits what the operator may
+    lose or if nothing can be lost. If `named_commits` is false, commits earn nothing and are reported as a number.
     """
 
     id: str
@@ -211,12 +214,17 @@ class CollaborationView(Struct):
     closed: bool
     parameters: dict[str, bool | int | float | str] = {}
     format: int = 1
+    prepaid: float | None = None
+    underwriting: float | None = None
+    claim_interval: float = 0.0
+    named_commits: bool = True
 
 
 class AgentView(Struct):
     """An agent, as the operator and the agent itself see it.
 
-    `aside` is the reason for which the operator set its broadcasts aside; empty if it did not.
+    `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
+    seconds until it may claim again.
     """
 
     agent: str
@@ -228,6 +236,7 @@ class AgentView(Struct):
     horizon_left: int
     unnamed: int = 0
     aside: str = ""
+    claim_in: float = 0.0
 
 
 class InviteView(Struct):
@@ -239,7 +248,10 @@ class InviteView(Struct):
 
 
 class SettlementRow(Struct):
-    """An agent's account, in micro-units. net = compensation - charge; positive: the agent receives it."""
+    """An agent's account, in micro-units. net = compensation - charge; positive: the agent receives it.
+
+    Where it prepaid, it gets back prepaid + net.
+    """
 
     agent: str
     name: str
@@ -248,10 +260,15 @@ class SettlementRow(Struct):
     compensation: int
     charge: int
     net: int
+    prepaid: int = 0
 
 
 class SettlementView(Struct):
-    """The settlement, in micro-units. Before the close: what it would be if the collaboration closed now."""
+    """The settlement, in micro-units. Before the close: what it would be if the collaboration closed now.
+
+    `scale` is the fraction of the compensations that is paid, `prepaid` what every member prepaid, and `underwriting`
+    the most that the operator may lose; null: there is no limit.
+    """
 
     closed: bool
     settlement: str
@@ -264,6 +281,9 @@ class SettlementView(Struct):
     uncovered: int
     value: float
     fee: float
+    scale: float = 1.0
+    prepaid: int = 0
+    underwriting: int | None = None
 
 
 # --- checks ---------------------------------------------------------------------------------------------------

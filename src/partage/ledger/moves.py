@@ -30,6 +30,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
+from partage.settle.core import arms_left
 from partage.settle.money import Settled
 
 _E = TypeVar("_E", bound=Event)
@@ -66,15 +67,21 @@ def close(turn: Turn, settled: Settled) -> Close:
     if state.closed is not None:
         return state.closed
     explore, commit = state.totals()
-    ceilings = settled.ceilings
+    ceilings, prepays = settled.ceilings, state.settlement.is_prepaid
+    stated: dict[str, object] = {"commit": tuple(commit)} if state.names_commits else {}
+    if state.format > 3:
+        stated |= {"left": tuple(arms_left(state.settlement, state.board)), "scale": settled.scale}
+    if prepays:
+        charges = {account.charge for account in settled.accounts}  # everyone's is the same
+        stated |= {"prepaid": settled.prepaid, "charge": max(charges, default=0)}
     return turn.write(
         Close,
         explore=tuple(explore),
-        commit=tuple(commit),
-        common_charge=settled.common_charge,
+        common_charge=None if prepays else settled.common_charge,
         ceilings=None if ceilings is None else dict(zip(state.members, ceilings, strict=True)),
         ceiling_seed=state.settlement.ceiling_seed,
         profit=settled.profit,
+        **stated,
     )
 
 
@@ -131,7 +138,10 @@ def leave(turn: Turn, agent: str) -> None:
 
 
 def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answered | None:
-    """Hand out the agent's next pull: its open claim, a new claim, or a commit (with `explore_only`, None)."""
+    """Hand out the agent's next pull: its open claim, a new claim, or a commit (with `explore_only`, None).
+
+    An agent that would explore sooner than `claim_interval` after its last claim commits instead.
+    """
     state, member = _open(turn), _present(turn, agent)
     if request is not None and request in member.answers:
         answered = member.answers[request]
@@ -147,6 +157,10 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
         raise conflict("no_public_arm", "No agent shares an arm yet; ask again once one does.")
     tick(turn)
     arm, share = state.decide(agent)
+    if share and turn.now < state.next_claim(agent):
+        leader = state.target()
+        assert leader is not None  # some arm is public
+        arm, share = leader, False
     if share:
         claim = turn.write(Claim, agent=agent, arm=arm, request=request)
         return Answered(claim.seq, arm, True, state.version)
@@ -226,7 +240,8 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
 def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: int = 0) -> Answered:
     """Count commit pulls that the client decided by itself, provided that the board allowed them.
 
-    Of `unnamed` pulls nobody knows the arm: they use the horizon, and that is all that can be checked.
+    Of `unnamed` pulls nobody knows the arm: they use the horizon, and that is all that can be checked. Where commits
+    earn nothing, all of them are unnamed.
     """
     state, member = _open(turn), _present(turn, agent)
     if request in member.answers:
@@ -237,11 +252,17 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
     if unnamed and state.format < 3:
         sentence = "This collaboration was created by an earlier release: commit pulls must name their arm."
         raise invalid("unnamed", sentence)
+    if runs and not state.names_commits:
+        sentence = (
+            "Commit pulls earn nothing in this collaboration, so only their number is taken: report it as unnamed, "
+            "without runs; a client that cannot do this must be upgraded."
+        )
+        raise invalid("runs", sentence, "unnamed_only")
     lapse(turn)
     left = state.config.horizon - member.used
     if sum(run.pulls for run in runs) + unnamed > left:
         sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
-        raise conflict("too_many_pulls", sentence, "runs")
+        raise conflict("too_many_pulls", sentence, "runs" if runs else "unnamed")
     reported = member.reported
     right: set[int] = set()  # arms that were already checked at this version
     for place, run in enumerate(runs):

@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "missing_field": "The body lacks a required field.",
     "invalid_field": "A field has a value that is not allowed.",
     "unknown_arm": "A field names an arm that is not in this collaboration.",
+    "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
     # 401: who is asking
     "no_token": "The call needs a token, an invite or a session, and none was sent.",
     "unknown_token": "The token is not known.",

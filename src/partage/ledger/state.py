@@ -74,12 +74,13 @@ class Member(Struct):
     shares: frozenset[int]
     joined: int
     since: int
-    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, beginning with the one on joining
+    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent from joining on, if commits are named
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
     unnamed: int = 0  # commit pulls whose arm the agent did not name
     used: int = 0  # pulls of the agent's horizon
     claim: int | None = None
+    claimed: int | None = None  # when its last claim was handed out
     reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
@@ -92,6 +93,7 @@ class _Snapshot(Struct):
     config: Create
     seq: int
     time: int
+    version: int
     counts: list[int]
     sums: list[float]
     by_member: dict[str, dict[int, tuple[int, float]]]
@@ -123,7 +125,14 @@ def _settlement(create: Create, rule: Rule) -> Settlement:
     """Return the settlement by the terms of the collaboration's format."""
     if create.alone is UNSET or create.coverage is UNSET:
         return first_terms(settlement_for(create.settlement, rule, create.fee))
-    return settlement_for(create.settlement, rule, create.fee, create.alone, create.coverage)
+    return settlement_for(create.settlement, rule, create.fee, create.alone, create.coverage, *_sureties(create))
+
+
+def _sureties(create: Create) -> tuple[float | None, float | None]:
+    """Return `prepaid` and `underwriting` in units of reward."""
+    given = (create.prepaid, create.underwriting)
+    prepaid, underwriting = (None if one is UNSET or one is None else one / create.value for one in given)
+    return prepaid, underwriting
 
 
 class State:
@@ -141,6 +150,7 @@ class State:
         self.settlement = _settlement(create, self.rule)
         self.seq = create.seq
         self.time = create.time
+        self.version = 0  # of the board: the number of broadcasts and set-asides
         self.board = Board(create.horizon, tie_order(create.tie_seed, arms), [False] * arms)
         self.sharers = [0] * arms
         self.members: dict[str, Member] = {}
@@ -148,16 +158,33 @@ class State:
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
         self.invites: dict[str, str] = {}  # used invites, and the agent that used each
-        self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
+        # Only what is paid needs to be checked: where commits earn nothing, there are no windows.
+        self.windows: deque[Window] = deque()
+        if self.names_commits:
+            self.windows.append(Window(0, ((create.seq, -1, bits(())),)))
         self.closed: Close | None = None
         self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self._leading = -1
         self._key = run_key(create.tie_seed)
 
     @property
-    def version(self) -> int:
-        """The number of broadcasts and set-asides."""
-        return self.windows[-1].version
+    def names_commits(self) -> bool:
+        """Whether members report commits with arm and version, as they must where these may be paid.
+
+        In formats 1 to 3 they always do.
+        """
+        return self.format < 4 or self.settlement.pays_commits
+
+    @property
+    def claim_interval(self) -> int:
+        """The least time between two claims of one agent, in milliseconds."""
+        interval = self.config.claim_interval
+        return 0 if interval is UNSET else math.ceil(interval * 1000)
+
+    def next_claim(self, agent: str) -> int:
+        """Return the time from which the agent may have its next claim."""
+        claimed = self.members[agent].claimed
+        return 0 if claimed is None else claimed + self.claim_interval
 
     @property
     def patience(self) -> int:
@@ -183,15 +210,27 @@ class State:
         return now if now > self.board.clock else None
 
     def pulls(self) -> list[list[int]]:
-        """Return the settled pulls, one row per agent in order of joining: reported explore pulls, and commits.
+        """Return the pulls that are settled, one row per agent in order of joining."""
+        return [self.pulls_of(agent) for agent in self.members]
 
-        Commits without an arm are not among them.
+    def pulls_of(self, agent: str) -> list[int]:
+        """Return an agent's settled pulls of each arm: explore pulls that were reported, and commits that are paid.
+
+        Commits without an arm are never among them.
         """
-        arms = range(self.board.arms)
-        return [
-            [member.explore.get(arm, 0) + member.commit.get(arm, 0) for arm in arms]
-            for member in self.members.values()
-        ]
+        member, arms = self.members[agent], range(self.board.arms)
+        told = [member.explore.get(arm, 0) for arm in arms]
+        if not self.names_commits:
+            return told
+        return [pulls + member.commit.get(arm, 0) for arm, pulls in enumerate(told)]
+
+    def commits_of(self, agent: str) -> int:
+        """Return how many commits an agent made, as its row of the settlement shows them.
+
+        Where commits are named, those without an arm are not settled, so they do not count here.
+        """
+        member = self.members[agent]
+        return sum(member.commit.values()) + (0 if self.names_commits else member.unnamed)
 
     def totals(self) -> tuple[list[int], list[int]]:
         """Return the explore pulls and the commit pulls of each arm, of all agents together."""
@@ -268,7 +307,7 @@ class State:
         member = self.members[event.agent]
         self.claims[event.seq] = Handed(event.agent, event.arm, event.time)
         self.board.claims[event.arm] += 1
-        member.claim = event.seq
+        member.claim, member.claimed = event.seq, event.time
         member.used += 1
         self.pulls_made += 1
         self._remember(member, event.request, Answered(event.seq, event.arm, True, self.version))
@@ -351,7 +390,8 @@ class State:
     def _withdraw(self, member: Member, shares: tuple[int, ...]) -> None:
         """Let an agent share exactly these arms, and cancel its claims on the arms that it withdrew."""
         before, member.shares = member.shares, frozenset(shares)
-        member.consents.append((self.seq, bits(shares)))
+        if self.names_commits:
+            member.consents.append((self.seq, bits(shares)))
         withdrawn = before - member.shares
         if withdrawn:
             waiting = [*self.claims.items(), *self.late.items()]
@@ -377,12 +417,11 @@ class State:
             self.board.lapses[arm] += 1
 
     def _next_version(self, version: int) -> None:
-        """Begin a new version of the board, and forget those that nobody may report on any more."""
+        """Begin a new version of the board."""
+        self.version = version
         self._see_leader()
-        self.windows[-1].until = self.time
-        self.windows.append(Window(version))
-        while (until := self.windows[0].until) is not None and until + self.patience < self.time:
-            self.windows.popleft()
+        if self.names_commits:
+            self._next_window()
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
@@ -401,8 +440,17 @@ class State:
             if len(member.answers) > REMEMBERED:
                 del member.answers[next(iter(member.answers))]
 
+    def _next_window(self) -> None:
+        """Begin the window of a new version, and forget those on which no commit can be reported any more."""
+        self.windows[-1].until = self.time
+        self.windows.append(Window(self.version))
+        while (until := self.windows[0].until) is not None and until + self.patience < self.time:
+            self.windows.popleft()
+
     def _note(self) -> None:
-        """Record the leader and the open arms from this event on, if they changed."""
+        """Record the leader and the open arms from this event on, if they changed and commits are checked by them."""
+        if not self.names_commits:
+            return
         opened = bits(self.blocking_arms())
         window = self.windows[-1]
         if not window.moments or window.moments[-1][1:] != (self._leading, opened):
@@ -422,6 +470,7 @@ class State:
             config=self.config,
             seq=self.seq,
             time=self.time,
+            version=self.version,
             counts=board.record.counts,
             sums=board.record.sums,
             by_member={str(member): _sparse(record) for member, record in board.by_member.items()},
@@ -446,7 +495,7 @@ class State:
         kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board
-        state.seq, state.time, state.closed = kept.seq, kept.time, kept.closed
+        state.seq, state.time, state.version, state.closed = kept.seq, kept.time, kept.version, kept.closed
         board.record = Record(kept.counts, kept.sums)
         board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state

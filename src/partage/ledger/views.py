@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from itertools import islice
 
+from msgspec import UNSET
+
 from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
 from partage.ledger.state import State
@@ -84,6 +86,10 @@ def collaboration_view(state: State) -> CollaborationView:
         closed=state.closed is not None,
         parameters={name: getattr(state.rule, name) for name in live_parameters(config.rule)},
         format=state.format,
+        prepaid=None if config.prepaid is UNSET else config.prepaid,
+        underwriting=None if config.underwriting is UNSET else config.underwriting,
+        claim_interval=state.claim_interval / 1000,
+        named_commits=state.names_commits,
     )
 
 
@@ -101,8 +107,8 @@ def _text(value: bool | int | float | str) -> str:
     return str(value).lower() if isinstance(value, (bool, str)) else f"{value:g}"
 
 
-def agent_views(state: State) -> list[AgentView]:
-    """Return the agents, in order of joining."""
+def agent_views(state: State, now: int) -> list[AgentView]:
+    """Return the agents at this time, in order of joining."""
     config = state.config
     return [
         AgentView(
@@ -115,6 +121,7 @@ def agent_views(state: State) -> list[AgentView]:
             horizon_left=config.horizon - member.used,
             unnamed=member.unnamed,
             aside=member.aside,
+            claim_in=max(0, state.next_claim(member.id) - now) / 1000,
         )
         for member in state.members.values()
     ]

@@ -1,6 +1,7 @@
 """Live collaborations in a terminal: the list, the board, the settlement, and the verdict on a ledger."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from partage.ledger.messages import ArmOnBoard, BoardView, CollaborationView, SettlementRow, SettlementView
+from partage.ledger.terms import amount
 from partage.ledger.views import rule_in_words
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ WAITS_LONG = 10  # seconds that a claim is open before it is named
 def show_collaboration(console: Console, about: CollaborationView, board: BoardView, now: int) -> None:
     """Print a collaboration's configuration and its board, at this time in milliseconds."""
     broadcasts = sum(arm.broadcasts for arm in board.arms)
-    config = f"settlement {about.settlement}; horizon {about.horizon:,}"
+    prepaid = "" if about.prepaid is None else f", {amount(about.prepaid)} prepaid"
+    config = f"settlement {about.settlement}{prepaid}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
     console.print(Text(rule_in_words(about.rule, about.balance, about.parameters), style="dim"))
     console.print(Text(f"{config}; {about.agents:,} agents; {broadcasts:,} broadcasts", style="dim"))
@@ -146,10 +149,33 @@ def show_settlement(console: Console, found: SettlementView) -> None:
     now = "" if found.closed else ", if it closed now"
     console.print(Text(f"Settlement {found.settlement}{now}", style="bold"))
     console.print(settlement_table(found.rows, found.profit))
-    if not found.viable:
-        console.print("Not viable: every agent pays its ceiling, and the controller pays the rest.")
+    for sentence in _limits(found):
+        console.print(sentence)
     if not found.finished:
         console.print("More than one arm is left; what was lost on those is not covered.")
+
+
+def _limits(found: SettlementView) -> Iterator[str]:
+    """Yield what limits the amounts, in sentences."""
+    if found.prepaid:
+        yield f"Everyone prepaid {money(found.prepaid)} and gets back that and the net; nobody can lose more."
+    if found.scale < 1:
+        yield f"Not all compensations can be paid: {_percent(found.scale)} of each is."
+    elif not found.viable:
+        yield "Not viable: every agent pays its ceiling, and the controller pays the rest."
+    if found.underwriting is not None:
+        done = "keeps" if found.profit >= 0 else "loses"
+        most = money(found.underwriting)
+        yield f"The operator {done} {money(abs(found.profit))}; the most that it can lose is {most}."
+
+
+def _percent(fraction: float) -> str:
+    """Return a fraction of compensations: never 100 % unless it is.
+
+    >>> _percent(0.8333), _percent(0.99999)
+    ('83.3 %', '99.9 %')
+    """
+    return f"{math.floor(1000 * fraction) / 10:.1f} %"
 
 
 def settlement_table(rows: Sequence[SettlementRow], profit: int = 0) -> Table:

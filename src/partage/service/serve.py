@@ -22,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 from partage import environment
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
-from partage.ledger.config import DEFAULTS, live_rule
+from partage.ledger.config import DEFAULTS, PREPAID, live_rule
 from partage.service.http.app import create_app
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
@@ -170,6 +170,8 @@ def _warm() -> None:
     board.record, board.active = Record([60, 40], [50.0, 10.0]), [True, False]
     rule = live_rule(DEFAULTS["rule"], None)
     for name in rule.settlements:
+        if name in PREPAID:  # nothing is compiled for these
+            continue
         settlement = settlement_for(name, rule, alone="two-ucb")  # the bar whose ceilings are compiled
         for terms in (settlement, first_terms(settlement)):
             settle(terms, board, [[30, 30], [30, 30]])

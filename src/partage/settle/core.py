@@ -182,24 +182,28 @@ def rates_of(settlement: Settlement, board: Board, left: Iterable[int] | None = 
     return tuple(box_of(settlement, board, left).upper) if settlement.has_ceilings else (0.0,) * board.arms
 
 
-def ceilings_of(settlement: Settlement, board: Board, steps: Sequence[int]) -> tuple[float, ...] | None:
+def ceilings_of(
+    settlement: Settlement, board: Board, steps: Sequence[int], left: Iterable[int] | None = None
+) -> tuple[float, ...] | None:
     """Return the most that agents with these numbers of pulls may pay. None: there is no limit.
+
+    The arms left are found unless they are given.
 
     Raises
     ------
     MissingExtra
         If ceilings are the cost of 2-UCB, and numba, which measures it, is not installed.
     """
-    return rates_and_ceilings(settlement, board, steps)[1]
+    return rates_and_ceilings(settlement, board, steps, left)[1]
 
 
 def rates_and_ceilings(
-    settlement: Settlement, board: Board, steps: Sequence[int]
+    settlement: Settlement, board: Board, steps: Sequence[int], left: Iterable[int] | None = None
 ) -> tuple[tuple[float, ...], tuple[float, ...] | None]:
     """Return `rates_of` and `ceilings_of`, which read the same gaps."""
     if not settlement.has_ceilings:
-        return rates_of(settlement, board), None
-    box = box_of(settlement, board)
+        return rates_of(settlement, board, left), None
+    box = box_of(settlement, board, left)
     found = _played if settlement.alone == "two-ucb" else _by_formula
     return tuple(box.upper), tuple(found(settlement, board.horizon, box, steps))
 

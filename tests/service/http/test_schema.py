@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.api import TOKEN, Host, Speaker, connected, serving
+from tests.support.api import NAMED, TOKEN, Host, Speaker, connected, serving
 
 from partage.ledger import messages as wire
 from partage.ledger.fields import LARGEST_BODY
@@ -143,7 +143,6 @@ def test_every_call_of_the_api_tells_of_the_statuses_on_the_page(schema: dict[st
 def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
     fields = schema["components"]["schemas"]["NewCollaboration"]["properties"]
     assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "shared-imed")
-    assert fields["settlement"]["default"] == "equal-share-expected"
     assert fields["settlement"]["oneOf"][0]["enum"] == list(SETTLEMENTS)
 
 
@@ -206,7 +205,7 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(operator, "POST", "", {"name": "x", "arms": ["a"], "horizon": 9})
     see(operator, "POST", "", {"name": "x"})
     see(nobody, "GET", "")
-    host = Host(url, horizon=100)
+    host = Host(url, horizon=100, **NAMED)
     see(operator, "GET", "")
     see(Speaker(url, TOKEN, "c000000000000"), "GET", "/board")
     invited = Speaker(url, host.invite(), host.collaboration)

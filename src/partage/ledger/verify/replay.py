@@ -139,12 +139,11 @@ def _created(event: AnyEvent) -> TolerantState:
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
     stated = {name: value for name, value in given.items() if value is not UNSET}
+    format = 1 if event.format is UNSET else event.format
     try:
-        checked = checked_config(Config(**{**stated, "arms": list(event.arms)}))
+        checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if event.format is UNSET or event.format < 3:
-        checked |= {"parameters": UNSET, "alone": UNSET, "coverage": UNSET}
     if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)

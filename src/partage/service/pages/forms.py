@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from partage.ledger.config import DEFAULTS as CONFIG
+from partage.ledger.config import PREPAID
 from partage.ledger.fields import not_allowed
 from partage.ledger.messages import NewCollaboration
 from partage.ledger.refusals import Refused
+from partage.ledger.terms import SUMMARIES
 from partage.rules import Parameter, live_parameters, live_rules
 from partage.settle import SETTLEMENTS, settlement_for
 
-SUMMARIES = {
-    "paper": "As in the paper. The controller breaks even with a few thousand agents.",
-    "equal-share": "Every agent is covered with high probability; all pay the same share, up to a ceiling.",
-    "equal-share-expected": "Every agent is covered on average; the lowest charges. Recommended.",
-    "none": "No money moves.",
-}
+# The form's first choice is the default. The terms that assume truthful members come last.
+DEFAULT = "A pool if members prepay (below), otherwise no money moves."
+ORDER = ("pool", "dues", "none")
+CLAIM_INTERVAL = 1.0  # seconds, proposed by the form
 
 
 class RuleOption(NamedTuple):
@@ -49,13 +49,21 @@ def rule_options() -> list[RuleOption]:
 
 def settlement_options() -> list[SettlementOption]:
     """Return the settlements to choose from."""
-    return [SettlementOption(name, SUMMARIES.get(name, ""), _takes(name)) for name in SETTLEMENTS]
+    names = [*ORDER, *(name for name in SETTLEMENTS if name not in ORDER)]
+    options = [SettlementOption(name, SUMMARIES.get(name, ""), _takes(name)) for name in names]
+    return [SettlementOption("", DEFAULT, _takes("pool")), *options]
 
 
 def _takes(settlement: str) -> tuple[str, ...]:
-    """Return the fields that only an equal share takes, if it is one."""
+    """Return the fields that only some settlements take."""
     rule = next(made for made in (rule() for rule in live_rules().values()) if settlement in made.settlements)
-    return ("fee", "alone", "coverage") if settlement_for(settlement, rule).has_ceilings else ()
+    made = settlement_for(settlement, rule, prepaid=1.0 if settlement in PREPAID else None)
+    found = ["prepaid"] if made.is_prepaid else []
+    if settlement == "pool" or made.has_ceilings:
+        found.append("fee")
+    if settlement == "pool" or made.assumes_truth:
+        found.append("underwriting")
+    return (*found, "alone", "coverage") if made.has_ceilings else tuple(found)
 
 
 def fields_of(rule: str) -> dict[str, Parameter]:
@@ -77,7 +85,8 @@ def defaults() -> dict[str, str]:
     """Return the form's fields as they are at first."""
     first = {"name": "", "arms": "", "horizon": "10000", "invites": "3"}
     first |= dict.fromkeys(parameter_fields(), "")
-    return first | {name: "" if value is None else text_of(value) for name, value in CONFIG.items()}
+    first |= {name: "" if value is None else text_of(value) for name, value in CONFIG.items()}
+    return first | {"claim_interval": text_of(CLAIM_INTERVAL)}
 
 
 def text_of(value: object) -> str:
@@ -124,6 +133,9 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         except ValueError:
             raise not_allowed("balance") from None
     rule = form.get("rule") or CONFIG["rule"]
+    settlement = form.get("settlement") or None
+    prepays = settlement or "pool"
+    taken = _takes(prepays) if prepays in SETTLEMENTS else ()  # the form hides the other fields
     invites = number(form, "invites")
     if invites != int(invites):
         raise not_allowed("invites")
@@ -134,15 +146,23 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         rule=rule,
         balance=balance,
         parameters=_parameters(form, rule),
-        settlement=form.get("settlement") or CONFIG["settlement"],
+        settlement=settlement,
         fee=number(form, "fee"),
+        prepaid=_optional(form, "prepaid") if "prepaid" in taken else None,
+        underwriting=_optional(form, "underwriting") if "underwriting" in taken else None,
         alone=form.get("alone", "").strip() or None,
-        coverage=number(form, "coverage") if form.get("coverage", "").strip() else None,
+        coverage=_optional(form, "coverage"),
         value=number(form, "value"),
         claim_seconds=number(form, "claim_seconds"),
+        claim_interval=number(form, "claim_interval"),
         invites=int(invites),
         request=form.get("request") or None,
     )
+
+
+def _optional(form: Mapping[str, str], field: str) -> float | None:
+    """Return the number in a field that may be empty."""
+    return number(form, field) if form.get(field, "").strip() else None
 
 
 def _parameters(form: Mapping[str, str], rule: str) -> dict[str, bool | int | float | str]:

@@ -4,6 +4,7 @@ An operator's snapshot lists all agents. A member's has the board, which every m
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -88,7 +89,7 @@ class Snapshot(Struct, omit_defaults=True):
 
 
 class Amounts(Struct):
-    """An agent's part of the settlement, as text. `word` says what the sign of net means."""
+    """An agent's part of the settlement, as text. `word` says what the sign of net means, `back` is prepaid + net."""
 
     agent: str
     explore: int
@@ -97,16 +98,24 @@ class Amounts(Struct):
     charge: str
     net: str
     word: str
+    back: str
 
 
 class Money(Struct, omit_defaults=True):
-    """The settlement on a page; only the operator gets the totals."""
+    """The settlement on a page; only the operator gets the totals.
+
+    `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member
+    prepaid, and `limit` the most that the operator can lose; None if there is none.
+    """
 
     closed: bool
     settlement: str
     finished: bool
     viable: bool
     rows: list[Amounts]
+    scale: str | None = None
+    prepaid: str | None = None
+    limit: str | None = None
     compensation: str | None = None
     charge: str | None = None
     profit: str | None = None
@@ -133,7 +142,7 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
             member.name,
             sorted(member.shares),
             sum(member.explore.values()),
-            sum(member.commit.values()),
+            state.commits_of(member.id),
             member.left,
         )
         for member in state.members.values()
@@ -168,8 +177,12 @@ def money_view(view: SettlementView, agent: str | None) -> Money:
     for row in seen.rows:
         net = money(row.net, fine)
         amounts = (money(row.compensation, fine), money(row.charge, fine), net.lstrip("−"))
-        rows.append(Amounts(row.agent, row.explore, row.commit, *amounts, _word(net, "receives", "pays")))
+        word, back = _word(net, "receives", "pays"), money(row.prepaid + row.net, fine)
+        rows.append(Amounts(row.agent, row.explore, row.commit, *amounts, word, back))
     shown = Money(seen.closed, seen.settlement, seen.finished, seen.viable, rows)
+    shown.scale = f"{math.floor(1000 * seen.scale) / 10:.1f} %" if seen.scale < 1 else None
+    shown.prepaid = money(seen.prepaid, fine) if seen.prepaid else None
+    shown.limit = None if seen.underwriting is None else money(seen.underwriting, fine)
     if agent is None:
         shown.compensation, shown.charge = money(seen.compensation, fine), money(seen.charge, fine)
         shown.profit = money(seen.profit, fine)
@@ -221,7 +234,8 @@ def _committed(state: State, run: list[Commit]) -> Said:
     who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
     where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
     parts = [f"{counted(pulls, 'pull')} to {where}"] if pulls else []
-    parts += [f"{counted(unnamed, 'pull')} without naming the arm"] if unnamed else []
+    if unnamed:
+        parts.append(counted(unnamed, "pull") + (" without naming the arm" if state.names_commits else ""))
     text = f"{who} committed {' and '.join(parts)}"
     return Said(run[-1].seq, run[0].time, "commit", text, next(iter(arms)) if len(arms) == 1 else None)
 

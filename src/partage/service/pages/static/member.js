@@ -32,7 +32,7 @@ function drawPulls(me, arms) {
   show(element("pulls"), any);
   show(element("pulls-empty"), !any && me.unnamed === 0);
   show(element("unnamed"), me.unnamed > 0);
-  setText(element("unnamed"), `${things(me.unnamed, "commit pull")} without naming the arm; ${me.unnamed === 1 ? "it is" : "they are"} not compensated.`);
+  setText(element("unnamed"), `${things(me.unnamed, "commit pull")} whose arm stays with you; ${me.unnamed === 1 ? "it is" : "they are"} not compensated.`);
 }
 
 function drawShares(me, closed) {
@@ -57,7 +57,11 @@ function drawMoney(view) {
   const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
   setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
-  setText(element("net-parts"), `compensation ${row.compensation} minus charge ${row.charge}${view.finished || view.closed ? "" : "; pulls of active arms are not compensated"}`);
+  const parts = [`compensation ${row.compensation} minus charge ${row.charge}`];
+  if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}`);
+  if (view.scale) parts.push(`${view.scale} of each compensation is paid`);
+  if (!view.finished && !view.closed) parts.push("pulls of active arms are not compensated");
+  setText(element("net-parts"), parts.join("; "));
   element("net").className = `net-${row.word}`;
 }
 

@@ -143,6 +143,10 @@ function drawMoney(view) {
   setText(element("money-note"), view.settlement === "none" ? "No money moves in this collaboration."
     : view.closed ? `Final, by the settlement ${view.settlement}. The net amounts and the controller's profit sum to zero.`
       : `What each agent would receive or pay if it closed now, by the settlement ${view.settlement}.${view.finished ? "" : " Pulls of active arms are not compensated."}`);
+  const limits = [];
+  if (view.prepaid) limits.push(`Every member prepaid ${view.prepaid}, can lose no more, and gets back that and the net.`);
+  if (view.limit != null) limits.push(`The operator can lose ${view.limit} at most.`);
+  setText(element("money-limits"), limits.join(" "));
   setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
   setText(element("profit"), view.profit);
   setText(element("profit-word"), { gains: "the controller gains", loses: "the controller loses", even: "neither gain nor loss" }[view.profit_word]);
@@ -152,7 +156,8 @@ function drawMoney(view) {
   const sentences = [];
   if (view.settlement !== "none") {
     if (!view.finished && view.closed) sentences.push("It was closed with more than one active arm. Their pulls are not compensated, so a member may have lost by taking part.");
-    if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
+    if (view.scale) sentences.push(`Not all compensations can be paid${view.closed ? "" : " yet"}: ${view.scale} of each is.`);
+    else if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
   }
   show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
   setText(warning, sentences.join(" "));

@@ -83,6 +83,11 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-explains]")) explain(event.target);
 });
 
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("button[data-fill]");
+  if (button) document.getElementById(button.dataset.fill).value = button.dataset.value;
+});
+
 document.addEventListener("htmx:afterSettle", (event) => {
   prepare(document);
   const wrong = event.target.querySelector?.("[aria-invalid]");
