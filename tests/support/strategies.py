@@ -91,6 +91,7 @@ PARAMETERS = {
     "sees": st.sampled_from(["own", "shared", "both"]),
     "evidence": st.sampled_from(["likelihood", "betting"]),
     "indifference": st.booleans(),
+    "tolerate": st.just(0),  # tests of bounded influence try others
     "own": st.sampled_from([0, 0, 3]),
 }
 

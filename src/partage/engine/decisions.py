@@ -33,6 +33,8 @@ class RuleTable(NamedTuple):
         Whether the open arms depend on the clock.
     all_pulls
         The pulls of all agents together, if the rule stops where exploring no longer pays; otherwise 0.
+    tolerate
+        How many members may lie (`partage.engine.bounded`).
     """
 
     kind: int
@@ -41,6 +43,7 @@ class RuleTable(NamedTuple):
     threshold: float
     clocked: bool = False
     all_pulls: int = 0
+    tolerate: int = 0
 
 
 class Case(NamedTuple):

@@ -49,12 +49,14 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
     public = [sharers > 0 for sharers in sharing.sharers()]
     board = Board(game.horizon, [int(arm) for arm in tape.permutation(key[0], key[1], tape.TIE_ORDER, arms)], public)
     board.all_pulls = agents * game.horizon
+    board.sharers = [int(sharers) for sharers in sharing.sharers()]
     order = tape.permutation(key[0], key[1], tape.AGENT_ORDER, agents) if sharing.shuffled else range(agents)
     shares = [frozenset(sharing.of(agent)) for agent in range(agents)]
     own = [Record.empty(arms) for _ in range(agents)]
     keeps_own = rule.private or not all(public)
     keeps = getattr(rule, "keeps", None) if all(public) else None
     decide, run = decider(rule), (int(key[0]), int(key[1]))
+    offered = getattr(rule, "offered", None)
 
     explore = np.zeros((agents, arms), np.int64)
     commit = np.zeros((agents, arms), np.int64)
@@ -66,7 +68,8 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
                 board.clock, tick = rounded(pulls), next_tick(pulls)
             pulls += 1
             draws = Draws(run, int(agent), step - 1)
-            arm, share = checked_pull(rule.name, decide(board, shares[agent], own[agent], draws), arms, shares[agent])
+            mine = offered(board, int(agent), shares[agent]) if offered else shares[agent]
+            arm, share = checked_pull(rule.name, decide(board, mine, own[agent], draws), arms, mine)
             if not share:
                 commit[agent, arm] += 1
                 if keeps_own and (keeps is None or own[agent].counts[arm] < keeps):
