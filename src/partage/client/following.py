@@ -29,6 +29,8 @@ def board_of(view: BoardView) -> Board:
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
     board.state, board.clock = view.state, view.clock
+    board.sharers = [arm.sharers for arm in view.arms]
+    board.leading = None if view.leader is None else number[view.leader]  # where members may lie it is not by the mean
     return board
 
 
@@ -50,8 +52,9 @@ class Following:
         Whether the event stream is open. The listener sets it too.
     arms
         The number of each arm, by name.
-    horizon, report_every, format
-        Pulls per agent, seconds between two reports of commit pulls, and the terms of the collaboration.
+    horizon, report_every, format, tolerate
+        Pulls per agent, seconds between two reports of commit pulls, the terms of the collaboration, and how many
+        members may lie.
     left_at_start
         For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
         account.
@@ -76,7 +79,7 @@ class Following:
         self.streaming = False
 
         self.arms: dict[str, int] = {}
-        self.horizon = self.format = 0
+        self.horizon = self.format = self.tolerate = 0
         self.report_every = LONGEST
         self.left_at_start: int | None = None
         self.begun = False
@@ -117,8 +120,7 @@ class Following:
     @property
     def leader(self) -> int | None:
         """The arm that a commit pulls; None while no arm is public."""
-        active = self.board.actives()
-        return self.board.best(active) if active else None
+        return self.board.leader() if self.board.actives() else None
 
     # the start
 
@@ -134,6 +136,7 @@ class Following:
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
         self.horizon, self.format = config.horizon, config.format
+        self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
 

@@ -287,9 +287,10 @@ def _stops(rule, clock, arm, books):
 def _next_explorer(now, now_place, agents, counts, rank, firsts, places, order, books):
     """Return the next explore pull, its arm and its sharer: the first that may explore an open arm that it shares.
 
-    At most `tolerate` sharers of an arm have more than their fair share of it.
+    If it may explore several, it explores the one that it broadcast least, and among these the least-broadcast. At
+    most `tolerate` sharers of an arm have more than their fair share of it.
     """
-    pull, arm, sharer = _FAR, _NONE, _NONE
+    pull, arm, sharer, own = _FAR, _NONE, _NONE, _NONE
     for i in range(len(counts)):
         if not books.opened[i]:
             continue
@@ -298,12 +299,12 @@ def _next_explorer(now, now_place, agents, counts, rank, firsts, places, order, 
             if at == firsts[i + 1]:
                 at, lap = firsts[i], lap + agents
             slot = books.slots[order[places[at]]]
-            if slot < 0 or books.told[i, slot] <= books.fair[i]:
+            mine = books.told[i, slot] if slot >= 0 else 0
+            if mine <= books.fair[i]:
                 break
             at += 1
         if lap + places[at] < pull or (
-            lap + places[at] == pull
-            and (counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm]))
+            lap + places[at] == pull and (mine, counts[i], rank[i]) < (own, counts[arm], rank[arm])
         ):
-            pull, arm, sharer = lap + places[at], i, at
+            pull, arm, sharer, own = lap + places[at], i, at, mine
     return pull, arm, sharer

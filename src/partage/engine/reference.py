@@ -14,7 +14,7 @@ from partage.engine import rewards as tape
 from partage.engine.tally import Tally
 from partage.errors import RuleError
 from partage.game import Game
-from partage.rules.rule import Rule, decider
+from partage.rules.rule import BuiltIn, Rule, decider
 from partage.sharing import Sharing
 from partage.tape import Draws
 
@@ -56,7 +56,7 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
     keeps_own = rule.private or not all(public)
     keeps = getattr(rule, "keeps", None) if all(public) else None
     decide, run = decider(rule), (int(key[0]), int(key[1]))
-    offered = getattr(rule, "offered", None)
+    tolerant = rule if isinstance(rule, BuiltIn) and rule.tolerate else None
 
     explore = np.zeros((agents, arms), np.int64)
     commit = np.zeros((agents, arms), np.int64)
@@ -68,7 +68,9 @@ def play_reference(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Tally:
                 board.clock, tick = rounded(pulls), next_tick(pulls)
             pulls += 1
             draws = Draws(run, int(agent), step - 1)
-            mine = offered(board, int(agent), shares[agent]) if offered else shares[agent]
+            mine: Collection[int] = shares[agent]
+            if tolerant is not None:
+                mine = tolerant.offered(board, int(agent), mine, tolerant.open_arms(board))
             arm, share = checked_pull(rule.name, decide(board, mine, own[agent], draws), arms, mine)
             if not share:
                 commit[agent, arm] += 1

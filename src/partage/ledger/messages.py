@@ -118,7 +118,10 @@ class Told(Struct):
 
 
 class ArmOnBoard(Struct):
-    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status."""
+    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
+
+    `settleable` is false where members may lie and too few of them share the arm.
+    """
 
     name: str
     broadcasts: int
@@ -130,6 +133,7 @@ class ArmOnBoard(Struct):
     sharers: int
     claims: int
     open: bool
+    settleable: bool = True
 
 
 class BoardView(Struct):

@@ -177,9 +177,11 @@ class BalancedGLR(BuiltIn):
         active = board.actives() if self.tolerate else []
         return best_trimmed(board, active, self.tolerate) if active else None
 
-    def offered(self, board: Board, member: Hashable, shares: Collection[int]) -> Collection[int]:
-        """Leave out arms of which the member has more than its fair share, if members may lie."""
-        return offered(board, member, shares, self.tolerate) if self.tolerate else shares
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return the open arms that a member may explore, if members may lie; otherwise all that it shares."""
+        return offered(board, member, shares, opened, self.tolerate) if self.tolerate else shares
 
     def prepare(self, game: "Game") -> "Game":
         """Check that not all agents may lie."""

@@ -47,26 +47,30 @@ def below(count: int, total: float, leads: int, wins: float) -> float:
 
 @shared
 def trimmed_mean(counts: Sequence[int], sums: Sequence[float], members: int, tolerate: int) -> float:
-    """Return an arm's mean without the `tolerate` members of the highest and as many of the lowest means.
+    """Return an arm's mean without the f = `tolerate` members that raise it most and the f that lower it most.
 
-    At least one member is kept, so with 2 f members or fewer not as many of the lowest are left out. An arm that f
-    or fewer members broadcast has none: -inf.
+    A member raises or lowers it by what its sum exceeds or lacks against as many broadcasts of the mean. At least one
+    member is kept, so with 2 f members or fewer not as many of those that lower it are left out. An arm that f or
+    fewer members broadcast has no such mean: -inf.
     """
-    reporters = 0
+    reporters, n, total = 0, 0, 0.0
     for m in range(members):
         if counts[m] > 0:
             reporters += 1
+            n += counts[m]
+            total += sums[m]
     if reporters <= tolerate:
         return -math.inf
+    centre = total / n
     dropped = [False] * members
     lowest = min(tolerate, reporters - tolerate - 1)
     for turn in range(tolerate + lowest):
         found, extreme = -1, 0.0
         for m in range(members):
             if counts[m] > 0 and not dropped[m]:
-                mean = sums[m] / counts[m]
-                if found < 0 or (mean > extreme if turn < tolerate else mean < extreme):
-                    found, extreme = m, mean
+                excess = sums[m] - counts[m] * centre
+                if found < 0 or (excess > extreme if turn < tolerate else excess < extreme):
+                    found, extreme = m, excess
         dropped[found] = True
     n, total = 0, 0.0
     for m in range(members):
@@ -244,18 +248,22 @@ def is_beaten(board: Board, arm: int, other: int, tolerate: int, threshold: floa
     return beaten_without_any(*columns, len(board.by_member), _both(board, arm, other), tolerate, threshold)
 
 
-def offered(board: Board, member: Hashable, shares: Collection[int], tolerate: int) -> Collection[int]:
-    """Return the arms that a member may explore: those of which it has no more than its fair share.
+def offered(
+    board: Board, member: Hashable, shares: Collection[int], opened: Collection[int], tolerate: int
+) -> list[int]:
+    """Return which open arms a member may explore: of those it has no more than its fair share of, its least explored.
 
-    Claims count as broadcasts, also those that lapsed: they may still be reported.
+    So the records of members are alike, and none of them weighs much more than another's. Claims count as
+    broadcasts, also those that lapsed: they may still be reported.
     """
     everyone = [*board.by_member, *(one for one in board.claimed if one not in board.by_member)]
-    found = []
-    for arm in shares:
+    own = {arm: board.handed_to(member, arm) for arm in opened if arm in shares}
+    for arm, mine in list(own.items()):
         handed = [board.handed_to(one, arm) for one in everyone]
-        if board.handed_to(member, arm) <= fair_share(handed, len(handed), tolerate):
-            found.append(arm)
-    return found
+        if mine > fair_share(handed, len(handed), tolerate):
+            del own[arm]
+    least = min(own.values(), default=0)
+    return [arm for arm, mine in own.items() if mine == least]
 
 
 def _both(board: Board, arm: int, other: int) -> Worst:

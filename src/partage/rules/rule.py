@@ -16,9 +16,9 @@ ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that f
 class Rule(Protocol):
     """How agents play. A rule of your own needs only this.
 
-    It may also have `open_arms(board)`, which returns the arms that may be explored now, `offered(board, member,
-    shares)`, which returns those of a member's arms that it may explore at all, `prepare(game)`, which returns the
-    game as the rule plays it, and `keeps`: how many private rewards of each arm an agent keeps, if not all.
+    It may also have `open_arms(board)`, which returns the arms that may be explored now, `prepare(game)`, which
+    returns the game as the rule plays it, and `keeps`: how many private rewards of each arm an agent keeps, if not
+    all.
     """
 
     @property
@@ -136,7 +136,9 @@ class BuiltIn:
         """
         return []
 
-    def offered(self, board: Board, member: Hashable, shares: Collection[int]) -> Collection[int]:
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
         """Return those of a member's arms that it may explore; `decide` then takes them for what it shares."""
         return shares
 
