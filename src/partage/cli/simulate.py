@@ -106,6 +106,12 @@ def simulate(
             metavar="KIND", help=f"{parameter_help('evidence')} Overrides the file's.", rich_help_panel=PLAY
         ),
     ] = None,
+    tolerate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY
+        ),
+    ] = None,
     settlement: Annotated[
         str | None,
         typer.Option(
@@ -189,6 +195,7 @@ def simulate(
         "indifference": indifference,
         "sees": sees,
         "evidence": evidence,
+        "tolerate": tolerate,
     }
     name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, fee, alone, coverage)
     announce_compilation()

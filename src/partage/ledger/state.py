@@ -371,6 +371,8 @@ class State:
         claims[arm] = claims.get(arm, 0) + change
         if not claims[arm]:
             del claims[arm]
+        if not claims:
+            del self.board.claimed[agent]
 
     def _remember(self, member: Member, request: str | None, answered: Answered) -> None:
         """Store the answer to a request, in case the request is repeated."""

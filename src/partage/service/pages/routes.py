@@ -250,6 +250,7 @@ def facts(book: Book) -> dict[str, Any]:
         "state": book.state,
         "rule": rule_in_words(view.rule, view.balance, view.parameters),
         "by_intervals": RULES[config.rule].by_intervals,
+        "tolerate": book.state.rule.tolerate,
     }
 
 
