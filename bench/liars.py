@@ -2,8 +2,8 @@
 
     python -m bench.liars
 
-Members ask in turn, liars `pace` times each turn. A liar reports what its attack says of every claim; nobody's commits
-are reported. All members share all arms, and the best arm is the first.
+Members ask in turn, liars `pace` times each turn. A liar reports what its attack says of every claim. All members
+share all arms, and the best arm is the first.
 """
 
 import argparse
@@ -40,9 +40,9 @@ def _told(attack, target, arm, reward, counts, sums, late):
 
 @compiled
 def play_liars(rule, means, agents, horizon, liars, pace, attack, target, seed):
-    """Play one run, the last `liars` members lying; return the honest regret, broadcasts, last leader and active arms.
+    """Play one run in which the last `liars` members lie.
 
-    The regret is the mean of an honest member's.
+    Returns the mean regret of an honest member, the broadcasts, the last leader and the active arms.
     """
     np.random.seed(seed)
     arms = len(means)
@@ -54,7 +54,7 @@ def play_liars(rule, means, agents, horizon, liars, pace, attack, target, seed):
     used = np.zeros(agents, np.int64)
     honest, pulls, clock, tick, regret = agents - liars, 0, np.int64(0), 0, 0.0
     contenders = _open_arms(rule, clock, counts, active, compared, books)
-    for turn in range(horizon):
+    for _turn in range(horizon):
         for agent in range(agents):
             for _ in range(1 if agent < honest else pace):
                 if used[agent] == horizon:
@@ -69,9 +69,9 @@ def play_liars(rule, means, agents, horizon, liars, pace, attack, target, seed):
                 own = np.int64(0)
                 for i in range(arms if contenders > 1 else 0):
                     mine = books.told[i, slot] if slot >= 0 and rule.tolerate > 0 else np.int64(0)
-                    if books.opened[i] and mine <= books.fair[i]:
-                        if arm < 0 or (mine, counts[i], rank[i]) < (own, counts[arm], rank[arm]):
-                            arm, own = np.int64(i), mine
+                    first = arm < 0 or (mine, counts[i], rank[i]) < (own, counts[arm], rank[arm])
+                    if books.opened[i] and mine <= books.fair[i] and first:
+                        arm, own = np.int64(i), mine
                 if arm < 0:
                     regret += means[0] - means[leader] if agent < honest else 0.0
                     continue
@@ -104,7 +104,7 @@ def attacked(means, agents, horizon, tolerate, liars, pace, attack, target, runs
 
 def shown(values):
     """Return a mean and its standard error."""
-    digits = 1 if abs(values.mean()) < 1000 else 0
+    digits = 2 if abs(values.mean()) < 10 else 1 if abs(values.mean()) < 1000 else 0
     return f"{values.mean():,.{digits}f} ± {values.std(ddof=1) / np.sqrt(len(values)):,.{digits}f}"
 
 

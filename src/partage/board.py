@@ -184,5 +184,5 @@ class Board:
         return min(arms, key=lambda arm: (-self.mean(arm), self.rank[arm]))
 
     def leader(self) -> int:
-        """Return the arm that a commit pulls: the active arm with the highest mean, unless the rule ranks otherwise."""
+        """Return the arm that a commit pulls: the active arm of the highest mean, unless the rule says otherwise."""
         return self.best(self.actives()) if self.leading is None else self.leading

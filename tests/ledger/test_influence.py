@@ -25,7 +25,7 @@ def table_of(members: int, shares: tuple[int, ...] = (0, 1, 2), **config: Any) -
 
 
 def play(table: Table, rounds: int, seed: int, pace: int = 3) -> None:
-    """Let all members pull in turn; the last one asks `pace` times, and says that arm b is good and all others bad."""
+    """Let all members pull in turn; the last one asks `pace` times, and says that only arm b is good."""
     draw = random.Random(seed)
     *honest, liar = table.state.members
     for _ in range(rounds):

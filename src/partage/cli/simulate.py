@@ -108,9 +108,7 @@ def simulate(
     ] = None,
     tolerate: Annotated[
         str | None,
-        typer.Option(
-            metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY
-        ),
+        typer.Option(metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY),
     ] = None,
     settlement: Annotated[
         str | None,

@@ -30,7 +30,9 @@ def board_of(view: BoardView) -> Board:
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
     board.state, board.clock = view.state, view.clock
     board.sharers = [arm.sharers for arm in view.arms]
-    board.leading = None if view.leader is None else number[view.leader]  # where members may lie it is not by the mean
+    board.leading = (
+        None if view.leader is None else number[view.leader]
+    )  # where members may lie it is not by the mean
     return board
 
 

@@ -187,7 +187,7 @@ _FIRST_TERMS: dict[str, dict[str, bool | int | float | str]] = {"balanced-glr": 
 def _checked_parameters(
     name: str, given: Mapping[str, bool | int | float | str]
 ) -> dict[str, bool | int | float | str]:
-    """Return all parameters of the rule but the balance, as they are recorded; quiet ones only if they were changed."""
+    """Return the rule's parameters but the balance, as they are recorded; quiet ones only if they were changed."""
     known = live_parameters(name)
     clients = {one.name: one.default for one in live_rules()[name].parameters if not one.live}
     for key, value in given.items():

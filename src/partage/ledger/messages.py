@@ -117,10 +117,10 @@ class Told(Struct):
     head: str
 
 
-class ArmOnBoard(Struct):
+class ArmOnBoard(Struct, omit_defaults=True):
     """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
 
-    `settleable` is false where members may lie and too few of them share the arm.
+    `settleable` is false where members may lie and too few of them share the arm; otherwise it is left out.
     """
 
     name: str

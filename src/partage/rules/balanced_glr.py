@@ -211,7 +211,9 @@ class BalancedGLR(BuiltIn):
         others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader, slack)]
         if not others:
             return []
-        if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
+        if not board.shared[leader] or (
+            self.tolerate and leader not in contenders
+        ):  # it cannot be explored, so the others are explored equally often
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
         if self.evidence == "betting":
@@ -262,7 +264,7 @@ class BalancedGLR(BuiltIn):
         return worth(board, arm, self.tolerate) > -math.inf if self.tolerate else board.counts[arm] > 0
 
     def _record(self, board: Board, arm: int, leader: int) -> tuple[int, float, int, float]:
-        """Return count and sum of an arm and of the leader, without the members that prove most if members may lie."""
+        """Return count and sum of an arm and of the leader; if members may lie, without those that prove most."""
         if self.tolerate:
             return worst_of(board, arm, leader, self.tolerate)
         counts, sums = board.record.counts, board.record.sums

@@ -223,8 +223,8 @@ def reporters(board: Board, arm: int) -> int:
 
 
 def can_be_settled(board: Board, arm: int, tolerate: int) -> bool:
-    """Whether more than `tolerate` members share the arm or broadcast it."""
-    return board.sharers[arm] > tolerate or reporters(board, arm) > tolerate
+    """Whether more than `tolerate` members share the arm: what fewer report of it decides nothing."""
+    return board.sharers[arm] > tolerate
 
 
 def worth(board: Board, arm: int, tolerate: int) -> float:
@@ -251,7 +251,7 @@ def is_beaten(board: Board, arm: int, other: int, tolerate: int, threshold: floa
 def offered(
     board: Board, member: Hashable, shares: Collection[int], opened: Collection[int], tolerate: int
 ) -> list[int]:
-    """Return which open arms a member may explore: of those it has no more than its fair share of, its least explored.
+    """Return which open arms a member may explore: the one it explored least, and had at most its fair share of.
 
     So the records of members are alike, and none of them weighs much more than another's. Claims count as
     broadcasts, also those that lapsed: they may still be reported.
