@@ -13,7 +13,7 @@ from partage.ledger.state import State
 from partage.ledger.verify import verify
 from partage.ledger.views import board_view, collaboration_view
 
-MEANS = (0.9, 0.6, 0.3)
+MEANS = (0.9, 0.8, 0.6)
 
 
 def table_of(members: int, shares: tuple[int, ...] = (0, 1, 2), **config: Any) -> Table:

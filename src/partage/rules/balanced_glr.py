@@ -211,9 +211,8 @@ class BalancedGLR(BuiltIn):
         others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader, slack)]
         if not others:
             return []
-        if not board.shared[leader] or (
-            self.tolerate and leader not in contenders
-        ):  # it cannot be explored, so the others are explored equally often
+        if not board.shared[leader] or (self.tolerate and leader not in contenders):
+            # It cannot be explored, so the others are explored equally often.
             least = min(board.handed(arm) for arm in others)
             return [arm for arm in others if board.handed(arm) <= max(1, least)]
         if self.evidence == "betting":
