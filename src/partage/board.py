@@ -70,6 +70,8 @@ class Board:
     shared
         Whether somebody shares the arm now. In live play a public arm may lose its last sharer: it keeps its record,
         and cannot be explored until it is shared again.
+    sharers
+        How many share the arm now.
     claims
         Explore pulls of each arm that were handed out and not yet reported; always 0 where reports are instant.
     lapses
@@ -78,10 +80,14 @@ class Board:
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
     by_member
         The same for each member that broadcast: who broadcast what.
+    claimed
+        For each member, the claims on each arm that it may still report: open ones, and those that lapsed.
     active
         Whether the arm is not eliminated (the paper's A(t)). A rule's `revise` eliminates arms.
     state
         Public state of the rule, which `revise` updates. It must be plain JSON data; None if the rule has none.
+    leading
+        The arm that a commit pulls; None if that is the active arm with the highest mean. A rule's `revise` sets it.
     rank
         The position of each arm in the tie order.
     clock
@@ -94,11 +100,14 @@ class Board:
     tie_order: Sequence[int]
     public: list[bool]
     shared: list[bool] = field(init=False)
+    sharers: list[int] = field(init=False)
     claims: list[int] = field(init=False)
     lapses: list[int] = field(init=False)
     record: Record = field(init=False)
     by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
+    claimed: dict[Hashable, dict[int, int]] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
+    leading: int | None = field(init=False, default=None)
     state: Any = field(init=False, default=None)
     rank: list[int] = field(init=False)
     clock: int = field(init=False, default=0)
@@ -107,6 +116,7 @@ class Board:
     def __post_init__(self) -> None:
         arms = len(self.tie_order)
         self.shared = list(self.public)
+        self.sharers = [int(public) for public in self.public]
         self.claims = [0] * arms
         self.lapses = [0] * arms
         self.record = Record.empty(arms)
@@ -116,13 +126,15 @@ class Board:
             self.rank[arm] = rank
 
     def copy(self, *, by_member: bool = True) -> "Board":
-        """Return an independent copy of this board, with an empty `by_member` unless it is wanted."""
+        """Return an independent copy of this board, without what is kept by member unless it is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
         other.lapses = list(self.lapses)
+        other.sharers, other.leading = list(self.sharers), self.leading
         other.record = self.record.copy()
         if by_member:
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+            other.claimed = {member: dict(claims) for member, claims in self.claimed.items()}
         other.state = copy.deepcopy(self.state)
         other.clock, other.all_pulls = self.clock, self.all_pulls
         return other
@@ -143,7 +155,7 @@ class Board:
         self.by_member.pop(member, None)
         self.record = total_of(self.by_member.values(), self.arms)
         self.active = list(self.public)
-        self.state = None
+        self.state = self.leading = None
 
     @property
     def pulls_left(self) -> int:
@@ -181,6 +193,11 @@ class Board:
         """Return how often the arm was broadcast or is about to be: N_i plus the claims on it."""
         return self.record.counts[arm] + self.claims[arm]
 
+    def handed_to(self, member: Hashable, arm: int) -> int:
+        """Return how often a member broadcast the arm or may still do so: what it claimed counts."""
+        record, claims = self.by_member.get(member), self.claimed.get(member)
+        return (record.counts[arm] if record else 0) + (claims.get(arm, 0) if claims else 0)
+
     def mean(self, arm: int) -> float:
         """Return the mean of the broadcast rewards; an arm that was never broadcast ranks below all others."""
         count = self.record.counts[arm]
@@ -203,5 +220,5 @@ class Board:
         return min(arms, key=lambda arm: (-self.mean(arm), self.rank[arm]))
 
     def leader(self) -> int:
-        """Return the active arm with the highest mean, which a commit pulls."""
-        return self.best(self.actives())
+        """Return the arm that a commit pulls: the active arm of the highest mean, unless the rule says otherwise."""
+        return self.best(self.actives()) if self.leading is None else self.leading

@@ -108,6 +108,8 @@ class _Watched:
         last = board.arms - 1
         mirror = Board(board.horizon, [last - arm for arm in board.tie_order], board.public[::-1])
         mirror.shared, mirror.claims, mirror.active = board.shared[::-1], board.claims[::-1], board.active[::-1]
+        mirror.sharers = board.sharers[::-1]
+        mirror.leading = None if board.leading is None else last - board.leading
         mirror.record = _mirrored(board.record)
         mirror.clock, mirror.all_pulls = board.clock, board.all_pulls
         mirror.by_member = {member: _mirrored(record) for member, record in board.by_member.items()}

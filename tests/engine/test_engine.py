@@ -1,6 +1,7 @@
 """The engine against the reference: the same pulls of every agent, the same board, the same eliminations."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,15 @@ def rules(name):
 def test_engine_equals_reference(name, data, game, seed):
     rule = data.draw(rules(name))
     assert has_kernel(rule)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), name=st.sampled_from(["balanced-glr", "kl-etc"]), game=games(), seed=SEEDS)
+def test_bounded_influence_equals_the_reference(data, name, game, seed):
+    tolerate = data.draw(st.integers(0, min(3, game.agents - 1)))
+    chosen = data.draw(rules(name).filter(lambda rule: getattr(rule, "evidence", "") != "betting"))
+    rule = replace(chosen, tolerate=tolerate)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
 

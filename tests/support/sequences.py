@@ -129,13 +129,15 @@ def balances(rule: str) -> st.SearchStrategy[float | str | None]:
 
 def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
     """Other parameters that a rule takes in live play."""
-    known = {
+    known: dict[str, st.SearchStrategy[Any]] = {
         "lead": st.sampled_from([1.0, 2.5]),
         "clock": st.just(0.1),
         "evidence": st.just("betting"),
         "indifference": st.just(False),
+        "tolerate": st.sampled_from([1, 2]),
     }
-    return st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
+    drawn = st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
+    return drawn.filter(lambda found: not {"evidence", "tolerate"} <= found.keys())  # bets tolerate no liars
 
 
 @st.composite

@@ -92,6 +92,7 @@ PARAMETERS = {
     "evidence": st.sampled_from(["likelihood", "betting"]),
     "indifference": st.booleans(),
     "clock": st.sampled_from([1.0, 1e-3, 0.3, 7.0]),
+    "tolerate": st.just(0),  # tests of bounded influence try others
     "own": st.sampled_from([0, 0, 3]),
 }
 

@@ -111,6 +111,10 @@ def simulate(
             metavar="KIND", help=f"{parameter_help('evidence')} Overrides the file's.", rich_help_panel=PLAY
         ),
     ] = None,
+    tolerate: Annotated[
+        str | None,
+        typer.Option(metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
     settlement: Annotated[
         str | None,
         typer.Option(
@@ -215,6 +219,7 @@ def simulate(
         "indifference": indifference,
         "sees": sees,
         "evidence": evidence,
+        "tolerate": tolerate,
     }
     typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
     name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, alone, typed)

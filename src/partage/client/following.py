@@ -30,6 +30,10 @@ def board_of(view: BoardView) -> Board:
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
     board.state, board.clock = view.state, view.clock
+    board.sharers = [arm.sharers for arm in view.arms]
+    board.leading = (
+        None if view.leader is None else number[view.leader]
+    )  # where members may lie it is not by the mean
     return board
 
 
@@ -51,8 +55,9 @@ class Following:
         Whether the event stream is open. The listener sets it too.
     arms
         The number of each arm, by name.
-    horizon, report_every, format
-        Pulls per agent, seconds between two reports of commit pulls, and the terms of the collaboration.
+    horizon, report_every, format, tolerate
+        Pulls per agent, seconds between two reports of commit pulls, the terms of the collaboration, and how many
+        members may lie.
     names_commits
         Whether commits are reported with arm and version; otherwise they earn nothing, and their number is enough.
     claim_interval, claim_at
@@ -81,7 +86,7 @@ class Following:
         self.streaming = False
 
         self.arms: dict[str, int] = {}
-        self.horizon = self.format = 0
+        self.horizon = self.format = self.tolerate = 0
         self.report_every = LONGEST
         self.names_commits = True
         self.claim_interval, self.claim_at = 0.0, -math.inf
@@ -130,8 +135,7 @@ class Following:
     @property
     def leader(self) -> int | None:
         """The arm that a commit pulls; None while no arm is public."""
-        active = self.board.actives()
-        return self.board.best(active) if active else None
+        return self.board.leader() if self.board.actives() else None
 
     # the start
 
@@ -148,6 +152,7 @@ class Following:
         self._take_consent(me)
         self.horizon, self.format = config.horizon, config.format
         self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
+        self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
 

@@ -223,6 +223,11 @@ class Protocol:
                 "This collaboration was created by an earlier release, in which commit pulls name their arm; "
                 "leave own_rewards out."
             )
+        if self._own_rewards and self.following.tolerate:
+            raise InputError(
+                "This collaboration tolerates liars, and a choice by own rewards and public means does not; "
+                "leave own_rewards out."
+            )
         arms = self.following.arms
         if not self._own.counts:
             self._own = Record.empty(len(arms))

@@ -1,8 +1,8 @@
-"""Balanced-GLR: parameters for the kernel of `partage.engine.broadcast_by_broadcast`."""
+"""Balanced-GLR: parameters for the kernels of `broadcast_by_broadcast` and, if members may lie, `bounded`."""
 
 from typing import TYPE_CHECKING
 
-from partage.engine import broadcast_by_broadcast
+from partage.engine import bounded, broadcast_by_broadcast
 from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
@@ -17,7 +17,7 @@ KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
 
 def play(run: "Run", rule: "BalancedGLR") -> None:
     """Play one run."""
-    broadcast_by_broadcast.play(run, rule_table(rule, run.table))
+    (bounded if rule.tolerate else broadcast_by_broadcast).play(run, rule_table(rule, run.table))
 
 
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
@@ -27,4 +27,4 @@ def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
         threshold = betting_threshold(table.horizon)
         return RuleTable(BETTING, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
     threshold = elimination_threshold(table.arms, table.horizon)
-    return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
+    return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls, tolerate=rule.tolerate)

@@ -35,6 +35,8 @@ class RuleTable(NamedTuple):
         The pulls of all agents together, if the rule stops where exploring no longer pays; otherwise 0.
     clock
         The factor by which Shared-IMED multiplies the clock.
+    tolerate
+        How many members may lie (`partage.engine.bounded`).
     """
 
     kind: int
@@ -44,6 +46,7 @@ class RuleTable(NamedTuple):
     clocked: bool = False
     all_pulls: int = 0
     clock: float = 1.0
+    tolerate: int = 0
 
 
 class Case(NamedTuple):

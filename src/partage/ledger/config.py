@@ -4,7 +4,7 @@ The API, the create form, the command line and `verify` all read it here.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -119,7 +119,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         raise not_allowed("claim_interval")
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
-    rule = live_rule(config.rule, balance, parameters)
+    rule = _checked_rule(config.rule, balance, parameters)
     name = _checked_settlement(config, rule, format)
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
@@ -148,12 +148,27 @@ _LATER: dict[int, tuple[str, ...]] = {4: (), 3: ("prepaid", "underwriting", "cla
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 
 
+def _checked_rule(name: str, balance: float | str | None, parameters: dict[str, Any]) -> "LiveRule":
+    """Return the rule, whose parameters must fit each other."""
+    try:
+        return live_rule(name, balance, parameters)
+    except InputError:
+        if not parameters.get("tolerate"):
+            raise
+        sentence = "Evidence by betting tolerates no liars; set tolerate to 0, or evidence to likelihood."
+        raise invalid("parameters.tolerate", sentence) from None
+
+
 class LiveRule(Rule, Protocol):
     """What live play needs of a rule: it decides from the board and an agent's shares, without a private record."""
 
     @property
     def clocked(self) -> bool:
         """Whether it reads the board's clock."""
+
+    @property
+    def tolerate(self) -> int:
+        """How many members may lie without misleading the others."""
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -169,6 +184,14 @@ class LiveRule(Rule, Protocol):
 
     def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
         """Return the arms that may be explored."""
+
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return those of a member's arms that it may explore."""
+
+    def leading(self, board: Board) -> int | None:
+        """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""
 
 
 def live_rule(
@@ -193,7 +216,7 @@ _FIRST_TERMS: dict[str, dict[str, bool | int | float | str]] = {"balanced-glr": 
 def _checked_parameters(
     name: str, given: Mapping[str, bool | int | float | str]
 ) -> dict[str, bool | int | float | str]:
-    """Return all parameters of the rule but the balance, as they are recorded."""
+    """Return the rule's parameters but the balance, as they are recorded; quiet ones only if they were changed."""
     known = live_parameters(name)
     clients = {one.name: one.default for one in live_rules()[name].parameters if not one.live}
     for key, value in given.items():
@@ -213,6 +236,8 @@ def _checked_parameters(
         except InputError:
             sentence = f"The parameter {key} is invalid; it must be {parameter.allowed}."
             raise invalid(f"parameters.{key}", sentence) from None
+        if parameter.quiet and found[key] == parameter.default:
+            del found[key]
     return found
 
 

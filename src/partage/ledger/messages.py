@@ -128,7 +128,8 @@ class ArmOnBoard(Struct):
     """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
 
     `lapses` counts the claims that ended without a report since the last broadcast. From the third on the arm is
-    `stalled`: other arms no longer wait for it.
+    `stalled`: other arms no longer wait for it. `settleable` is false where members may lie and too few of them share
+    the arm.
     """
 
     name: str
@@ -143,6 +144,7 @@ class ArmOnBoard(Struct):
     open: bool
     lapses: int = 0
     stalled: bool = False
+    settleable: bool = True
 
 
 class OpenClaim(Struct):

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -248,15 +248,23 @@ class State:
         """Return the agent's next pull."""
         member = self.members[agent]
         draws = Draws(self._key, agent=int(agent[1:]) - 1, pull=member.used)  # agents are a1, a2, …
-        return self.rule.decide(self.board, member.shares, None, draws)
+        shares = self.offered(member, self.open_arms()) if self.rule.tolerate else member.shares
+        return self.rule.decide(self.board, shares, None, draws)
+
+    def offered(self, member: Member, opened: Collection[int]) -> Collection[int]:
+        """Return the arms that the rule lets an agent explore, of those that it shares."""
+        return self.rule.offered(self.board, member.id, member.shares, opened)
 
     def open_arms(self) -> list[int]:
         """Return the arms that may be explored now."""
         return self.rule.open_arms(self.board)
 
     def blocking_arms(self) -> list[int]:
-        """Return the open arms: an agent that shares one of them does not commit."""
-        return self.open_arms()
+        """Return the open arms: an agent that shares one of them does not commit.
+
+        Where members may lie there are none: an agent with more than its fair share of an open arm commits.
+        """
+        return [] if self.rule.tolerate else self.open_arms()
 
     def revise(self) -> None:
         """Let the rule decide which arms are active after a broadcast."""
@@ -307,6 +315,7 @@ class State:
         member = self.members[event.agent]
         self.claims[event.seq] = Handed(event.agent, event.arm, event.time)
         self.board.claims[event.arm] += 1
+        self._count_claim(event.agent, event.arm, 1)
         member.claim, member.claimed = event.seq, event.time
         member.used += 1
         self.pulls_made += 1
@@ -404,10 +413,10 @@ class State:
         board = self.board
         for arm in withdrawn:
             self.sharers[arm] -= 1
-            board.shared[arm] = self.sharers[arm] > 0
+            board.shared[arm], board.sharers[arm] = self.sharers[arm] > 0, self.sharers[arm]
         for arm in member.shares - before:
             self.sharers[arm] += 1
-            board.shared[arm] = True
+            board.shared[arm], board.sharers[arm] = True, self.sharers[arm]
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
 
@@ -427,11 +436,22 @@ class State:
     def _drop_claim(self, pull: int) -> None:
         """Remove a claim that was reported or cancelled."""
         if pull in self.late:
-            del self.late[pull]
+            handed = self.late.pop(pull)
+            self._count_claim(handed.agent, handed.arm, -1)
             return
         handed = self.claims.pop(pull)
+        self._count_claim(handed.agent, handed.arm, -1)
         self.board.claims[handed.arm] -= 1
         self.members[handed.agent].claim = None
+
+    def _count_claim(self, agent: str, arm: int, change: int) -> None:
+        """Count what an agent may still report of an arm."""
+        claims = self.board.claimed.setdefault(agent, {})
+        claims[arm] = claims.get(arm, 0) + change
+        if not claims[arm]:
+            del claims[arm]
+        if not claims:
+            del self.board.claimed[agent]
 
     def _remember(self, member: Member, request: str | None, answered: Answered) -> None:
         """Store the answer to a request, in case the request is repeated."""
@@ -458,8 +478,9 @@ class State:
 
     def _see_leader(self) -> None:
         """Look up and cache the arm that a commit pulls; -1 while no arm is public. Claims do not change it."""
-        active = self.board.actives()
-        self._leading = self.board.best(active) if active else -1
+        board = self.board
+        board.leading = self.rule.leading(board)
+        self._leading = board.leader() if any(board.active) else -1
 
     # snapshots
 
@@ -508,10 +529,13 @@ class State:
             for arm in member.shares:
                 state.sharers[arm] += 1
         board.shared = [sharers > 0 for sharers in state.sharers]
+        board.sharers = list(state.sharers)
         state.claims, state.late, state.cancelled = kept.claims, kept.late, kept.cancelled
         state.invites = kept.invites
         for handed in state.claims.values():
             board.claims[handed.arm] += 1
+        for handed in (*state.claims.values(), *state.late.values()):
+            state._count_claim(handed.agent, handed.arm, 1)
         state.windows = deque(kept.windows)
         state._see_leader()
         return state

@@ -9,6 +9,7 @@ from partage.board import radius
 from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
 from partage.ledger.state import State
 from partage.rules import live_parameters
+from partage.rules.influence import can_be_settled
 
 WAITING = 3  # claims that the board names, the oldest first
 
@@ -16,6 +17,7 @@ WAITING = 3  # claims that the board names, the oldest first
 def board_view(state: State) -> BoardView:
     """Return the board."""
     config, board = state.config, state.board
+    tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
     arms = []
     for arm, name in enumerate(config.arms):
@@ -34,6 +36,7 @@ def board_view(state: State) -> BoardView:
                 open=arm in opened,
                 lapses=board.lapses[arm],
                 stalled=board.stalled(arm),
+                settleable=not tolerate or not board.public[arm] or can_be_settled(board, arm, tolerate),
             )
         )
     leader = state.target() if any(board.counts) else None
@@ -84,13 +87,20 @@ def collaboration_view(state: State) -> CollaborationView:
         agents=len(state.members),
         version=state.version,
         closed=state.closed is not None,
-        parameters={name: getattr(state.rule, name) for name in live_parameters(config.rule)},
+        parameters=_parameters(state),
         format=state.format,
         prepaid=None if config.prepaid is UNSET else config.prepaid,
         underwriting=None if config.underwriting is UNSET else config.underwriting,
         claim_interval=state.claim_interval / 1000,
         named_commits=state.names_commits,
     )
+
+
+def _parameters(state: State) -> dict[str, bool | int | float | str]:
+    """Return the rule's parameters but the balance; quiet ones only if they were changed."""
+    known = live_parameters(state.config.rule)
+    values = {name: getattr(state.rule, name) for name in known}
+    return {name: value for name, value in values.items() if not known[name].quiet or value != known[name].default}
 
 
 def rule_in_words(rule: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str]) -> str:

@@ -138,6 +138,8 @@ def _standing(arm: ArmOnBoard, board: BoardView) -> str:
         return "eliminated"
     if arm.name == board.leader:
         return "leads"
+    if arm.sharers and not arm.settleable:
+        return "too few share it"
     return "unshared" if not arm.sharers else "explored" if arm.open else ""
 
 

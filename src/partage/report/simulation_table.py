@@ -33,7 +33,7 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
     for label, estimate in _alone(figures):
         table.add_row(label, *_cells(estimate))
-    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures))]
+    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures), *_few(figures))]
     console.print(table, "", *sentences, "", sep="\n")
 
     table = _new_table("arm", "mean", "broadcasts", "± standard error", "eliminated")
@@ -148,6 +148,15 @@ def _written(estimate: dict[str, float | None]) -> str:
 def _share(estimate: dict[str, float | None]) -> str:
     mean, error = estimate["mean"], estimate["stderr"]
     return f"{mean:.1%}" if not error else f"{mean:.1%} ± {error:.1%}"
+
+
+def _few(figures: dict[str, Any]) -> Iterator[str]:
+    """Say which arms too few agents share, if some may lie."""
+    if arms := figures.get("too_few_sharers"):
+        yield (
+            f"Not settled: {', '.join(arms)}. An arm needs more than {figures['parameters']['tolerate']} sharers, "
+            "which is how many may lie."
+        )
 
 
 def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:

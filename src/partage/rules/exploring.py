@@ -17,7 +17,7 @@ def commit(board: Board, own: Record | None = None) -> Pull:
     instead: its private record counts for those arms, and the public record plus its private pulls for the leader.
     """
     active = board.actives()
-    leader = [board.best(active)] if active else []
+    leader = [board.leader()] if active else []
     if own is None:
         return Pull(leader[0], share=False)
     # An eliminated arm stays eliminated, even after its last sharer has left.

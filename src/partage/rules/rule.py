@@ -1,7 +1,7 @@
 """What a rule is: the protocol that every rule follows, and the facts that a built-in rule states about itself."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from partage.board import Board, Pull, Record
@@ -69,6 +69,8 @@ class Parameter(NamedTuple):
         The allowed values, where they are few words.
     live
         Whether a live collaboration sets it. If not, each member may choose it for its own client.
+    quiet
+        Whether a ledger states it only if it is not the default: ledgers of earlier releases do not know it.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Parameter(NamedTuple):
     check: Callable[[object], Any]
     choices: tuple[str, ...] = ()
     live: bool = True
+    quiet: bool = False
 
 
 class BuiltIn:
@@ -104,6 +107,8 @@ class BuiltIn:
         Whether it reads the board's clock. In live play the ledger then records the clock's ticks.
     by_intervals
         Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
+    tolerate
+        How many members may lie without misleading the others.
     """
 
     name: ClassVar[str]
@@ -114,6 +119,7 @@ class BuiltIn:
     kernel: ClassVar[str]
     eliminates: ClassVar[bool] = False
     by_intervals: ClassVar[bool] = False
+    tolerate: Any = 0
     clocked: Any = False
     keeps: Any = None
 
@@ -133,6 +139,16 @@ class BuiltIn:
         last digit, so its decisions are checked with a small slack of either sign.
         """
         return []
+
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return those of a member's arms that it may explore; `decide` then takes them for what it shares."""
+        return shares
+
+    def leading(self, board: Board) -> int | None:
+        """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""
+        return None
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""

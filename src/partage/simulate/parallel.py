@@ -98,7 +98,8 @@ def compile_rule(task: Task) -> None:
     if not has_kernel(task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
-    shares: list[list[int]] = [[]] if hidden else [[0]]
+    agents = 1 + getattr(task.rule, "tolerate", 0)  # fewer are refused
+    shares: list[list[int]] = [[] if hidden else [0]] * agents
     tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2)
     play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
 

@@ -13,6 +13,7 @@ from partage.game import Game
 from partage.rules.rule import Rule, changed_parameters
 from partage.settle import ALONE, EQUAL_SHARE, NONE, Settlement
 from partage.settle.noiseless import lower_bound
+from partage.sharing import Sharing
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 
 if TYPE_CHECKING:
@@ -301,6 +302,14 @@ class Result:
 
         return plot(self)
 
+    @property
+    def too_few_sharers(self) -> list[str]:
+        """The arms that cannot be settled, because no more agents share them than may lie (`tolerate`)."""
+        tolerate, sharing = getattr(self.rule, "tolerate", 0), self.game.sharing
+        if not tolerate or not isinstance(sharing, Sharing):
+            return []
+        return [arm.name for arm, sharers in zip(self.arms, sharing.sharers(), strict=True) if sharers <= tolerate]
+
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
@@ -366,5 +375,6 @@ class Result:
             **(limited if self.scale is not None else {}),
             **(prepaid if self.settlement.is_prepaid else {}),
             **({"parameters": changed} if changed else {}),
+            **({"too_few_sharers": self.too_few_sharers} if self.too_few_sharers else {}),
             **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
         }

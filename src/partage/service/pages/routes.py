@@ -273,6 +273,7 @@ def facts(book: Book) -> dict[str, Any]:
         "claim_interval": f"{view.claim_interval:g}" if view.claim_interval else None,
         "terms": terms.for_member(view.settlement, view.prepaid, view.underwriting),
         "by_intervals": RULES[config.rule].by_intervals,
+        "tolerate": book.state.rule.tolerate,
     }
 
 

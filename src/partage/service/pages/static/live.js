@@ -91,6 +91,7 @@ function tagsOf(arm, board) {
   if (arm.name === board.leader) tags.push(["leader", "leader"]);
   if (arm.public && !arm.active) tags.push(["eliminated", "eliminated"]);
   else if (arm.sharers === 0) tags.push(["unshared", "nobody shares it"]);
+  else if (!board.closed && arm.settleable === false) tags.push(["unshared", "too few share it"]);
   else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${things(arm.claims, "claim")}` : "open"]);
   else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waiting"]);
   if (!board.closed && arm.stalled && arm.active) tags.push(["stalled", "not reported"]);
