@@ -114,7 +114,7 @@ async def set_aside(
     controller = controller_of(request)
     await controller.set_aside(id, agent, data.reason)
     log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
-    views = agent_views((await controller.library.fresh(id)).state)
+    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
     return next(view for view in views if view.agent == agent)
 
 
