@@ -17,7 +17,7 @@ NAMES = {
         "rules "
         "Board Draws Pull Record Rule"
     ),
-    "play": "ArmFigures Estimate Result Settlement Tally play play_run",
+    "play": "ArmFigures Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
     "theory": "AuditRow audit",
     "live": "Verified verify",
     "errors": "FileError InputError MissingExtra PartageError RuleError SettlementError",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
     from partage.simulate.play import play
+    from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
     from partage.tape import Draws
     from partage.theory.audit import audit
@@ -81,6 +82,7 @@ __all__ = [
     "MissingExtra",
     "NoProtocol",
     "PartageError",
+    "Proposal",
     "Pull",
     "RandomBernoulli",
     "RandomSharing",
@@ -103,6 +105,7 @@ __all__ = [
     "bernoulli",
     "play",
     "play_run",
+    "propose_prepaid",
     "read_game",
     "rules",
     "verify",
@@ -146,6 +149,7 @@ _ROOMS = {
     "sharing": ("RandomSharing", "Sharing"),
     "simulate.chunk": ("play_run",),
     "simulate.play": ("play",),
+    "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),
     "tape": ("Draws",),
     "theory.audit": ("audit",),

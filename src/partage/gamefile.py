@@ -47,7 +47,7 @@ KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
 
 
-_TERMS = ("settlement", "fee", "alone", "coverage")
+_TERMS = ("settlement", "fee", "alone", "coverage", "prepaid", "underwriting")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class GameFile:
         The game itself.
     sharing
         The sharing pattern, in words.
-    rule, settlement, fee
-        As in the file; None if absent. Names, the fee and the coverage are checked later, by rules and settlements.
+    rule, settlement, fee, alone, coverage, prepaid, underwriting
+        As in the file; None if absent. They are checked later, by rules and settlements.
     parameters
         The parameters of rules that the file sets, by name. Whether the rule takes them is checked later.
     """
@@ -74,6 +74,8 @@ class GameFile:
     fee: Any = None
     alone: Any = None
     coverage: Any = None
+    prepaid: Any = None
+    underwriting: Any = None
 
     @property
     def balance(self) -> float | None:
@@ -198,6 +200,8 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document.get("fee"),
         document.get("alone"),
         document.get("coverage"),
+        document.get("prepaid"),
+        document.get("underwriting"),
     )
 
 

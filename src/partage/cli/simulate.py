@@ -16,6 +16,7 @@ from partage.rules import RULES
 if TYPE_CHECKING:
     from partage.gamefile import GameFile
 
+TERMS = ("fee", "coverage", "prepaid", "underwriting")
 DEFAULT_RULE = "balanced-etc"  # the paper's rule; live collaborations have other defaults
 HOW_TO_GIVE_A_GAME = (
     "give a game file, as in: partage simulate game.toml, "
@@ -119,7 +120,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="F",
-            help="The controller's fee in an equal-share settlement, as a fraction of all compensations "
+            help="The controller's fee in an equal share or a pool, as a fraction of all compensations "
             "(default 0). Overrides the file's.",
             rich_help_panel=PLAY,
         ),
@@ -136,6 +137,25 @@ def simulate(
     coverage: Annotated[
         str | None,
         typer.Option(metavar="C", help=f"{COVERAGE_HELP} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    prepaid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="What every agent prepays in the settlements pool and dues, in units of reward: the most that it "
+            "can be charged. partage prepaid proposes an amount. Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    underwriting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="U",
+            help="The most that the controller may lose, in units of reward; compensations are scaled down "
+            "accordingly. The default is 0 for pool, and no limit for paper and the equal shares. Overrides the "
+            "file's.",
+            rich_help_panel=PLAY,
+        ),
     ] = None,
     broadcast_price: Annotated[
         str,
@@ -178,6 +198,7 @@ def simulate(
     load("simulate.play")
     from partage.gamefile import number
     from partage.simulate.play import play
+    from partage.simulate.prepaid import covers_little
 
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
@@ -190,7 +211,8 @@ def simulate(
         "sees": sees,
         "evidence": evidence,
     }
-    name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, fee, alone, coverage)
+    typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
+    name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, alone, typed)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -207,6 +229,8 @@ def simulate(
                 progress=progress,
             )
         )
+    if warning := covers_little(result):
+        typer.echo(warning, err=True)
     figures = result.as_dict(rule=name)
     if json:
         typer.echo(as_json(figures))
@@ -246,18 +270,17 @@ def choose(
     rule: str | None = None,
     parameters: Mapping[str, str | None] = MappingProxyType({}),
     settlement: str | None = None,
-    fee: str | None = None,
     alone: str | None = None,
-    coverage: str | None = None,
+    terms: Mapping[str, str | None] = MappingProxyType({}),
 ) -> tuple[str, Any, str, dict[str, Any]]:
     """Return the rule's name, the rule, the settlement and its terms: from options, the file, or the defaults.
 
-    `parameters` are the rule's, by name, as they were typed; None if they were not. The terms are `fee`, `alone` and
-    `coverage`. A settlement chosen by an option takes only those of the file's terms that fit it.
+    `parameters` are the rule's and `terms` the settlement's, by name, as they were typed; None if they were not. A
+    settlement or rule chosen by an option takes only those of the file's terms that fit it.
     """
     from partage.gamefile import at, number
     from partage.rules import make_rule
-    from partage.settle import settlement_for
+    from partage.settle import settlement_for, terms_taken
 
     given = {key: number(text) for key, text in parameters.items() if text is not None}
     by_options = rule is not None or bool(given)
@@ -266,20 +289,17 @@ def choose(
         # If the options chose the rule, those of the file's parameters apply that it takes.
         kept = {key: value for key, value in played.parameters.items() if rule is None or name in taking(key)}
         chosen = make_rule(name, **{**kept, **given})
-        terms: dict[str, Any] = {
-            "fee": (played.fee or 0) if fee is None else number(fee),
-            "alone": alone or played.alone,
-            "coverage": played.coverage if coverage is None else number(coverage),
-        }
+        typed = {key: number(text) for key, text in terms.items() if text is not None}
+        found = {key: getattr(played, key) for key in TERMS} | typed
         if settlement is not None:
             settled = settlement
         elif by_options and played.settlement in settlements() and played.settlement not in chosen.settlements:
             settled = "default"  # the file's settlement does not fit the rule that the options chose
         else:
             settled = played.settlement or "default"
-            settlement_for(settled, chosen, **terms)  # so that an error names the file
-            return name, chosen, settled, terms
-        if not settled.startswith("equal-share"):  # the file's terms may not fit another settlement than the file's
-            terms["fee"] = 0 if fee is None else terms["fee"]
-            terms["coverage"] = None if coverage is None else terms["coverage"]
-    return name, chosen, settled, terms
+        if settlement is not None or by_options:  # the file's terms may not fit what the options chose
+            takes = terms_taken(settled, chosen)
+            found = {key: value for key, value in found.items() if key in takes or key in typed}
+        checked: dict[str, Any] = {**found, "fee": found.get("fee") or 0, "alone": alone or played.alone}
+        settlement_for(settled, chosen, **checked)  # so that an error names the file
+    return name, chosen, settled, checked

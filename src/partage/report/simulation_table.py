@@ -114,14 +114,40 @@ def _alone(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | Non
 
 
 def _settled(figures: dict[str, Any]) -> Iterator[str]:
-    """Say in how many runs an equal-share settlement was viable and finished."""
+    """Say in how many runs a settlement was viable and finished, and what a limited loss and a pool come to."""
+    prepaid, scale = figures.get("prepaid"), figures.get("scale")
+    rest = "the controller pays the rest" if scale is None else "what cannot be paid is not"
+    unpaid = f"in the others every agent pays its ceiling, and {rest}"
     for word, otherwise in (
-        ("viable", "in the others every agent pays its ceiling, and the controller pays the rest"),
+        ("viable", unpaid if prepaid is None else "in the others compensations are cut"),
         ("finished", "in the others more than one arm was left, whose regret is not covered"),
     ):
         if figures.get(word) is not None:
             rest = f"; {otherwise}" if figures[word] < 1 else ""
             yield f"{word.capitalize()} in {figures[word]:.0%} of runs{rest}."
+    if scale is not None:
+        most = figures["underwriting"]
+        yield f"Paid: {_share(scale)} of all compensations; the controller loses at most {_plain(most)}."
+    if prepaid is not None:
+        yield f"Charge of every agent: {_written(figures['pooled_charge'])} of the {_plain(prepaid)} that it prepaid."
+    if figures.get("covered") is not None:
+        yield f"Covered: {_share(figures['covered'])} of the regret of explore pulls."
+    if prepaid is not None:
+        other = "two-ucb" if figures["alone"] == "best" else "best"
+        against = figures["individually_rational_against"][other]
+        if against is not None:
+            bar = "2-UCB" if other == "two-ucb" else "the best learner"
+            yield f"Individually rational against {bar} alone: {'yes' if against else 'no'}."
+
+
+def _written(estimate: dict[str, float | None]) -> str:
+    mean, error = _cells(estimate)
+    return mean if error in ("–", "0") else f"{mean} ± {error}"
+
+
+def _share(estimate: dict[str, float | None]) -> str:
+    mean, error = estimate["mean"], estimate["stderr"]
+    return f"{mean:.1%}" if not error else f"{mean:.1%} ± {error:.1%}"
 
 
 def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
@@ -130,7 +156,7 @@ def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
         return "–", "–"
     mean, error = estimate["mean"], estimate["stderr"]
     assert mean is not None
-    if not error:
+    if not error or error < 1e-12 * abs(mean):  # rounding alone
         return _plain(mean), "–" if error is None else "0"
     digits = min(max(0, 1 - math.floor(math.log10(error))), 12)
     return f"{mean:,.{digits}f}", f"{error:,.{digits}f}"

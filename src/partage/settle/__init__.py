@@ -142,7 +142,7 @@ def settlement_for(
         )
     if alone is not None and (not isinstance(alone, str) or alone not in ALONE):
         raise InputError(f"The learner alone is {alone!r}; it must be one of {', '.join(ALONE)}.")
-    covers = name.startswith("equal-share") or (name in _PREPAID and not getattr(rule, "eliminates", False))
+    covers = "coverage" in terms_taken(name, rule)
     if coverage is not None:
         if not _is_number(coverage) or not 0.5 <= coverage < 1:
             raise InputError(f"The coverage is {coverage!r}; it must be a number from 0.5 to below 1, a probability.")
@@ -169,6 +169,23 @@ def settlement_for(
         _prepaid(name, prepaid),
         _underwriting(name, underwriting),
     )
+
+
+def terms_taken(name: str, rule: Rule) -> set[str]:
+    """Return which of the terms fee, coverage, prepaid and underwriting a settlement takes with a rule.
+
+    >>> from partage import BalancedGLR, SharedIMED
+    >>> sorted(terms_taken("pool", BalancedGLR())), sorted(terms_taken("dues", SharedIMED()))
+    (['fee', 'prepaid', 'underwriting'], ['coverage', 'prepaid'])
+    """
+    covers = name.startswith("equal-share") or (name in _PREPAID and not getattr(rule, "eliminates", False))
+    taken = {
+        "fee": name in _WITH_FEE,
+        "coverage": covers,
+        "prepaid": name in _PREPAID,
+        "underwriting": name in SETTLEMENTS and name not in ("none", "dues"),
+    }
+    return {term for term, takes in taken.items() if takes}
 
 
 def _prepaid(name: str, prepaid: object) -> float:

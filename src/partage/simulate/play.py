@@ -34,6 +34,8 @@ def play(
     fee: float = 0.0,
     alone: str | None = None,
     coverage: float | None = None,
+    prepaid: float | None = None,
+    underwriting: float | None = None,
     broadcast_price: float = 0.0,
     baseline: bool | None = None,
     checkpoints: Sequence[int] = (),
@@ -54,10 +56,10 @@ def play(
     seed
         The same seed gives the same result, on any number of threads or machines.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
-        rule, otherwise none.
+        "paper", "equal-share", "equal-share-expected", "none", "pool", "dues", or "default": the paper's if it is
+        defined for the rule, otherwise none.
     fee
-        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
+        What the controller of an equal share or a pool adds to the bill, as a fraction of all compensations.
     alone
         The learner alone that agents are compared with: "two-ucb", "kl-ucb", "imed", "thompson", or "best" for the
         one that costs least. An equal share charges nobody more than it costs. The default is "two-ucb" with the
@@ -65,6 +67,12 @@ def play(
     coverage
         The probability with which the gaps that an equal share reads from the record hold: from 0.5 to below 1, by
         default 0.99.
+    prepaid
+        The most that an agent of a pool can be charged, and what everyone pays as dues, in units of reward. These two
+        settlements need it; `partage.propose_prepaid` proposes one.
+    underwriting
+        The most that the controller may lose, in units of reward; compensations are scaled down accordingly. By
+        default 0 for a pool, otherwise without a limit.
     broadcast_price
         What a broadcast costs the agent that makes it. It counts as regret, but not in `Result.curve`, and an equal
         share compensates it.
@@ -102,7 +110,8 @@ def play(
         raise InputError(f"The baseline is {baseline!r}; it must be True, False or None.")
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
-    task = new_task(game, rule, settlement, seed, checkpoints, fee, alone, coverage, broadcast_price)
+    terms = (fee, alone, coverage, broadcast_price, prepaid, underwriting)
+    task = new_task(game, rule, settlement, seed, checkpoints, *terms)
     with workers(on, jobs) as spread:
         compile_rule(task)
         started = time.perf_counter()
@@ -129,6 +138,8 @@ def new_task(
     alone: str | None = None,
     coverage: float | None = None,
     broadcast_price: float = 0.0,
+    prepaid: float | None = None,
+    underwriting: float | None = None,
 ) -> Task:
     """Check the arguments of a play, and return what all of its chunks have in common."""
     game, rule = checked_game(game), checked_rule(rule)
@@ -139,7 +150,8 @@ def new_task(
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
     price = number_from("The broadcast price", broadcast_price, low=0)
-    return Task(game, rule, settlement_for(settlement, rule, fee, alone, coverage), seed, steps, price)
+    settled = settlement_for(settlement, rule, fee, alone, coverage, prepaid, underwriting)
+    return Task(game, rule, settled, seed, steps, price)
 
 
 def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None, learner: str = "two-ucb") -> Task:

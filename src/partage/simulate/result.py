@@ -150,18 +150,50 @@ class Result:
 
     @property
     def viable(self) -> float | None:
-        """Fraction of runs in which an equal-share settlement was viable; None for other settlements."""
+        """Fraction of runs in which an equal share, a pool or dues were viable; None for other settlements.
+
+        A pool and dues are viable if they pay all compensations in full.
+        """
         return self._fraction("viable")
 
     @property
     def finished(self) -> float | None:
-        """Fraction of runs in which an equal-share settlement was finished; None for other settlements."""
+        """Fraction of runs in which an equal share, a pool or dues were finished; None for other settlements."""
         return self._fraction("finished")
 
     @property
     def uncovered(self) -> Estimate | None:
         """The most that an agent may have lost on the arms left; None unless the settlement is `equal-share`."""
         return self._figure("uncovered") if self.settlement.kind == EQUAL_SHARE else None
+
+    @property
+    def bill(self) -> Estimate | None:
+        """All compensations together, as if they were paid in full; None without a settlement."""
+        return self._figure("bill") if self.settled else None
+
+    @property
+    def scale(self) -> Estimate | None:
+        """The fraction of all compensations that is paid; None unless the controller's loss is limited."""
+        return self._figure("scale") if self.settlement.underwriting is not None else None
+
+    @property
+    def pooled_charge(self) -> Estimate | None:
+        """What every agent of a pool pays; with dues, what it prepaid. None for other settlements."""
+        return self._figure("charge") if self.settlement.is_prepaid else None
+
+    @property
+    def covered(self) -> Estimate | None:
+        """Compensations as a fraction of the regret of told claims (explore pulls), both over all runs.
+
+        None unless the settlement is a pool or dues, and if there was no such regret. It may exceed 1: rates are
+        differences of means in the record.
+        """
+        paid, lost = (self._column(name) for name in ("compensation", "explore_regret"))
+        if not self.settlement.is_prepaid or lost.sum() == 0:
+            return None
+        ratio = float(paid.sum() / lost.sum())
+        spread = Estimate.of(paid - ratio * lost).stderr  # of a ratio of two means, to first order
+        return Estimate(ratio, None if spread is None else spread / float(lost.mean()))
 
     @property
     def settled(self) -> bool:
@@ -228,19 +260,32 @@ class Result:
     @property
     def bar(self) -> Estimate | None:
         """Regret of the learner alone that agents are compared with (`settlement.alone`); None if not played."""
-        name = self.best_alone if self.settlement.alone == "best" else self.settlement.alone
+        return self.bar_of(self.settlement.alone)
+
+    def bar_of(self, alone: str) -> Estimate | None:
+        """Return the regret of a learner alone, one of `partage.settle.ALONE`; None if it was not played."""
+        name = self.best_alone if alone == "best" else alone
         return None if name is None else self.alone_regret.get(name)
 
     @property
     def individually_rational(self) -> bool | None:
         """Whether every agent's mean incentive regret is at most the `bar`; None if that was not played."""
-        return None if self.bar is None else bool(self.incentive_regret(self.worst_agent).mean <= self.bar.mean)
+        return self.rational_against(self.settlement.alone)
+
+    def rational_against(self, alone: str) -> bool | None:
+        """Whether every agent's mean incentive regret is at most what a learner alone costs; None if not played."""
+        bar = self.bar_of(alone)
+        return None if bar is None else bool(self.incentive_regret(self.worst_agent).mean <= bar.mean)
+
+    def _column(self, name: str) -> NDArray[np.float64]:
+        return self.folded.figures[:, (*FIGURES, *SETTLED).index(name)]
 
     def _figure(self, name: str) -> Estimate:
-        return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
+        return Estimate.of(self._column(name))
 
     def _fraction(self, name: str) -> float | None:
-        return self._figure(name).mean if self.settlement.has_ceilings else None
+        told = self.settlement.has_ceilings or self.settlement.is_prepaid
+        return self._figure(name).mean if told else None
 
     # --- tables, figures, JSON --------------------------------------------------------------------------------
 
@@ -259,8 +304,11 @@ class Result:
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
-        An equal-share settlement adds its fee, its coverage, and the fractions of runs in which it was viable and
-        finished. Parameters of the rule, apart from the balance, are listed if they are not the default.
+        An equal share, a pool and dues add their fee, their coverage, and the fractions of runs in which they were
+        viable and finished. A limit on the controller's loss adds that limit and the `scale` of compensations; a pool
+        and dues also what is prepaid, what is charged, how much of the regret of told claims is covered, and the
+        comparison with both bars. Parameters of the rule, apart from the balance, are listed if they are not the
+        default.
 
         Parameters
         ----------
@@ -278,6 +326,16 @@ class Result:
             "coverage": self.settlement.coverage,
             "viable": self.viable,
             "finished": self.finished,
+        }
+        limited = {
+            "underwriting": self.settlement.underwriting,
+            "scale": estimate(self.scale),
+        }
+        prepaid = {
+            "prepaid": self.settlement.prepaid,
+            "pooled_charge": estimate(self.pooled_charge),
+            "covered": estimate(self.covered),
+            "individually_rational_against": {name: self.rational_against(name) for name in ("best", "two-ucb")},
         }
         return {
             "rule": rule or self.rule.name,
@@ -305,6 +363,8 @@ class Result:
                 for arm in self.arms
             ],
             **(equal_share if self.viable is not None else {}),
+            **(limited if self.scale is not None else {}),
+            **(prepaid if self.settlement.is_prepaid else {}),
             **({"parameters": changed} if changed else {}),
             **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
         }

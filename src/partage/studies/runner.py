@@ -94,7 +94,16 @@ def _plan(study: Study, seed: int, need: Callable[[Task | Trial, int | None], st
     plan = {}
     for line in study.lines:
         for at in study.places(line):
-            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee)
+            task = new_task(
+                line.game(at),
+                line.rule,
+                line.settlement,
+                seed,
+                study.checkpoints,
+                line.fee,
+                prepaid=line.prepaid(at),
+                underwriting=line.underwriting,
+            )
             alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
             plan[line.name, at] = need(task, most), need(alone, most)
     return plan

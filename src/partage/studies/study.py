@@ -38,14 +38,18 @@ class Line:
     game
         The game at each place of the study's axis, for example with this many agents.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
-        rule, otherwise none.
+        "paper", "equal-share", "equal-share-expected", "none", "pool", "dues", or "default": the paper's if it is
+        defined for the rule, otherwise none.
     fee
-        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
+        What the controller of an equal share or a pool adds to the bill, as a fraction of all compensations.
     places
         The places of the axis at which the line is played; all by default.
     most_runs
         The largest number of runs at a place, if runs take long; None for no limit.
+    prepaid
+        What everyone prepays at each place; a pool and dues need it.
+    underwriting
+        The most that the controller may lose; None for the settlement's default.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Line:
     fee: float = 0.0
     places: Sequence[int] | None = None
     most_runs: Callable[[int], int | None] = lambda at: None
+    prepaid: Callable[[int], float | None] = lambda at: None
+    underwriting: float | None = None
 
 
 class Curve(NamedTuple):

@@ -1,0 +1,167 @@
+"""Does everyone gain from taking part in a pool, or with dues? Honest members, compared with both bars.
+
+    python -m bench.prepaid                        # the paper's games, a weak case, and 200 random games
+    python -m bench.prepaid --games 40 --rule shared-imed
+
+Everyone prepays what `propose_prepaid` proposes from the numbers of arms and members, the horizon and the rule alone.
+For each game the agent with the highest mean incentive regret is compared with the best learner alone, and with 2-UCB
+alone. It *fails* if it is above by more than two standard errors of the difference. The worst of many agents over few
+runs looks worse than it is, so failures are played again for that agent, with another seed and more runs.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+from bench.individual_rationality import random_game
+
+from partage import Game, Sharing, TwoUCB, bernoulli, play, propose_prepaid
+from partage.rules import make_rule
+
+SETTLEMENTS = ("none", "pool", "dues")
+BARS = ("best", "two-ucb")
+AGAIN = 5  # times the runs, where it fails at first
+NAMED = {
+    "the paper's balanced game": Game(
+        bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]), Sharing.round_robin(100, 10), 10**6
+    ),
+    "the paper's imbalanced game": Game(
+        bernoulli([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]), Sharing.scarce_best(100, 10), 10**6
+    ),
+    "the paper's appendix game": Game(
+        bernoulli([0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05]), Sharing.neighbours(20, 10, 2), 10**5
+    ),
+    "three members, scarce best arms": Game(
+        bernoulli([0.9, 0.8, 0.7, 0.6]), Sharing.lists([[0], [1], [2, 3]], 4), 10**4
+    ),
+}
+
+
+class Case(NamedTuple):
+    """One settlement on one game: the worst agent and a learner alone, with standard errors."""
+
+    game: str
+    agents: int
+    arms: int
+    horizon: int
+    rule: str
+    settlement: str
+    bar: str
+    prepaid: float
+    scale: float | None
+    covered: float | None
+    incentive: float
+    incentive_stderr: float
+    alone: float
+    alone_stderr: float
+
+    @property
+    def verdict(self):
+        if self.incentive <= self.alone:
+            return "holds"
+        spread = math.hypot(self.incentive_stderr, self.alone_stderr)
+        return "fails" if self.incentive - self.alone > 2 * spread else "undecided"
+
+
+def game_of(number, seed):
+    """Return a named game, or a random one."""
+    if isinstance(number, str):
+        return number, NAMED[number]
+    return f"random {number}", random_game(np.random.default_rng([seed, number]))[1]
+
+
+def measure(number, rule, runs, seed):
+    """Return the cases of one game: for each settlement and bar, and the second one where it fails."""
+    name, game = game_of(number, seed)
+    rule = make_rule(rule)
+    prepaid = propose_prepaid(len(game.arms), game.agents, game.horizon, rule, jobs=1).prepaid
+    from_seed = 2 * (number if isinstance(number, int) else 10**4 + [*NAMED].index(number))
+    alone, cases = {}, []
+
+    def bars(runs, seed):
+        if (runs, seed) not in alone:  # a seed of its own: paired runs would need their covariance
+            terms = {"settlement": "none", "baseline": True, "alone": "best", "jobs": 1}
+            alone[runs, seed] = play(game.alone(), TwoUCB(), runs=4 * runs, seed=seed + 10**6, **terms)
+        return alone[runs, seed]
+
+    def against(settlement, runs, seed, agent=None):
+        terms = {} if settlement == "none" else {"prepaid": prepaid}
+        result = play(game, rule, runs=runs, seed=seed, settlement=settlement, baseline=False, jobs=1, **terms)
+        worst = result.worst_agent if agent is None else agent
+        scale, covered = (None if each is None else each.mean for each in (result.scale, result.covered))
+        facts = name, game.agents, len(game.arms), game.horizon, rule.name, settlement
+        return worst, [
+            Case(*facts, bar, prepaid, scale, covered, *result.incentive_regret(worst), *bars(runs, seed).bar_of(bar))
+            for bar in BARS
+        ]
+
+    for settlement in SETTLEMENTS:
+        worst, first = against(settlement, runs, from_seed)
+        again = [None] * len(BARS)
+        if any(case.verdict == "fails" for case in first):
+            _, again = against(settlement, AGAIN * runs, from_seed + 1, worst)
+        cases += [(one, two if one.verdict == "fails" else None) for one, two in zip(first, again)]
+    return cases
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", type=int, default=200, help="random games")
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rule", default="balanced-glr")
+    parser.add_argument("--no-named", action="store_true", help="random games only")
+    parser.add_argument("--out", help="write every case to this file, one line of JSON each")
+    asked = parser.parse_args()
+    numbers = [*range(asked.games), *([] if asked.no_named else NAMED)]
+    started, cases = time.perf_counter(), []
+    with (
+        open(asked.out or os.devnull, "w", encoding="utf-8") as out,
+        ProcessPoolExecutor(2, get_context("spawn")) as pool,
+    ):
+        waiting = [pool.submit(measure, number, asked.rule, asked.runs, asked.seed) for number in numbers]
+        for done, finished in enumerate(as_completed(waiting), start=1):
+            cases += finished.result()
+            for first, again in finished.result():
+                out.write(json.dumps([first._asdict(), again and again._asdict()]) + "\n")
+            out.flush()
+            print(f"\r{done} games, {time.perf_counter() - started:.0f} s", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    report(cases)
+
+
+def report(cases):
+    """Print counts over the random games, what is covered there, and every figure of the named games."""
+    for settlement in SETTLEMENTS:
+        for bar in BARS:
+            some = [(one, two) for one, two in cases if (one.settlement, one.bar) == (settlement, bar)]
+            some = [(one, two) for one, two in some if one.game.startswith("random")]
+            verdicts = Counter(one.verdict for one, _ in some)
+            again = sum(two is not None and two.verdict == "fails" for _, two in some)
+            words = ", ".join(f"{verdicts[word]} {word}" for word in ("holds", "undecided", "fails"))
+            print(f"{settlement} against {bar}: {len(some)} games, {words}, {again} again")
+        shares = [one.covered for one, _ in cases if one.settlement == settlement and one.covered is not None]
+        if shares:
+            share, error = np.mean(shares), np.std(shares, ddof=1) / math.sqrt(len(shares))
+            print(f"{settlement}: covers {share:.1%} ± {error:.1%} of the regret of explore pulls, mean over games")
+    for one, two in cases:
+        last, named = two or one, not one.game.startswith("random")
+        if named or (two is not None and two.verdict == "fails" and one.settlement != "none"):
+            words = f"{one.game} ({one.agents} agents, {one.arms} arms, T = {one.horizon:,})"
+            found = f"{last.incentive:.1f} ± {last.incentive_stderr:.1f}"
+            alone = f"{last.alone:.1f} ± {last.alone_stderr:.1f}"
+            print(f"{words}, {one.settlement} against {one.bar}: {found}, alone {alone}: {last.verdict}")
+            if one.settlement != "none":
+                print(f"    prepaid {one.prepaid:.3g}, scale {one.scale:.3f}, covered {one.covered}")
+
+
+if __name__ == "__main__":
+    main()
