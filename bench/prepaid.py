@@ -23,8 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from bench.individual_rationality import random_game
 
-from partage import Game, Sharing, TwoUCB, bernoulli, play, propose_prepaid
+from partage import Game, Result, Sharing, TwoUCB, bernoulli, play, propose_prepaid
+from partage.engine import play_runs
+from partage.engine.rewards import run_keys
 from partage.rules import make_rule
+from partage.settle import settlement_for
+from partage.simulate.fold import fold, new_folded
 
 SETTLEMENTS = ("none", "pool", "dues")
 BARS = ("best", "two-ucb")
@@ -84,32 +88,44 @@ def measure(number, rule, runs, seed):
     rule = make_rule(rule)
     prepaid = propose_prepaid(len(game.arms), game.agents, game.horizon, rule, jobs=1).prepaid
     from_seed = 2 * (number if isinstance(number, int) else 10**4 + [*NAMED].index(number))
-    alone, cases = {}, []
+    terms = {"none": {}, "pool": {"prepaid": prepaid}, "dues": {"prepaid": prepaid}}
+    settlements = {each: settlement_for(each, rule, **terms[each]) for each in SETTLEMENTS}
 
-    def bars(runs, seed):
-        if (runs, seed) not in alone:  # a seed of its own: paired runs would need their covariance
-            terms = {"settlement": "none", "baseline": True, "alone": "best", "jobs": 1}
-            alone[runs, seed] = play(game.alone(), TwoUCB(), runs=4 * runs, seed=seed + 10**6, **terms)
-        return alone[runs, seed]
+    def compared(runs, seed, agents=None):
+        """Return the worst agent, or these agents, by each settlement, and the cases."""
+        results = settled(game, rule, settlements, runs, seed)
+        # A seed of its own: paired runs would need their covariance.
+        bars = play(
+            game.alone(), TwoUCB(), runs=2 * runs, seed=seed + 10**6, settlement="none", baseline=True, alone="best",
+            jobs=1,
+        )  # fmt: skip
+        agents = agents or {each: result.worst_agent for each, result in results.items()}
+        cases = []
+        for each, result in results.items():
+            scale, covered = (None if found is None else found.mean for found in (result.scale, result.covered))
+            facts = name, game.agents, len(game.arms), game.horizon, rule.name, each
+            incentive = result.incentive_regret(agents[each])
+            cases += [Case(*facts, bar, prepaid, scale, covered, *incentive, *bars.bar_of(bar)) for bar in BARS]
+        return agents, cases
 
-    def against(settlement, runs, seed, agent=None):
-        terms = {} if settlement == "none" else {"prepaid": prepaid}
-        result = play(game, rule, runs=runs, seed=seed, settlement=settlement, baseline=False, jobs=1, **terms)
-        worst = result.worst_agent if agent is None else agent
-        scale, covered = (None if each is None else each.mean for each in (result.scale, result.covered))
-        facts = name, game.agents, len(game.arms), game.horizon, rule.name, settlement
-        return worst, [
-            Case(*facts, bar, prepaid, scale, covered, *result.incentive_regret(worst), *bars(runs, seed).bar_of(bar))
-            for bar in BARS
-        ]
+    worst, first = compared(runs, from_seed)
+    again = [None] * len(first)
+    if any(case.verdict == "fails" for case in first if case.settlement != "none"):
+        _, again = compared(AGAIN * runs, from_seed + 1, worst)
+    return [(one, two if one.verdict == "fails" else None) for one, two in zip(first, again)]
 
-    for settlement in SETTLEMENTS:
-        worst, first = against(settlement, runs, from_seed)
-        again = [None] * len(BARS)
-        if any(case.verdict == "fails" for case in first):
-            _, again = against(settlement, AGAIN * runs, from_seed + 1, worst)
-        cases += [(one, two if one.verdict == "fails" else None) for one, two in zip(first, again)]
-    return cases
+
+def settled(game, rule, settlements, runs, seed):
+    """Play once, and settle the same runs by each settlement."""
+    folded = {name: new_folded(runs, game.agents, len(game.arms), 0) for name in settlements}
+    for row, run in enumerate(play_runs(game, rule, run_keys(seed, 0, runs))):
+        for name, settlement in settlements.items():
+            fold(run.table, run.outcome, settlement, row, folded[name])
+    steps = np.zeros(0, np.int64)
+    return {
+        name: Result(game, rule, settlement, runs, seed, 0.0, folded[name], steps, {})
+        for name, settlement in settlements.items()
+    }
 
 
 def main():
@@ -121,7 +137,7 @@ def main():
     parser.add_argument("--no-named", action="store_true", help="random games only")
     parser.add_argument("--out", help="write every case to this file, one line of JSON each")
     asked = parser.parse_args()
-    numbers = [*range(asked.games), *([] if asked.no_named else NAMED)]
+    numbers = [*([] if asked.no_named else NAMED), *range(asked.games)]
     started, cases = time.perf_counter(), []
     with (
         open(asked.out or os.devnull, "w", encoding="utf-8") as out,
