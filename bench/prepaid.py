@@ -6,8 +6,8 @@
 Everyone prepays what `propose_prepaid` proposes from the numbers of arms and members, the horizon and the rule alone.
 For each game the agent with the highest mean incentive regret is compared with the best learner alone, and with 2-UCB
 alone. It *fails* if it is above by more than two standard errors of the difference. The worst of many agents over few
-runs looks worse than it is, so failures by less than eight standard errors are played again for that agent, with another
-seed and more runs.
+runs looks worse than it is, so failures by less than eight standard errors are played again for that agent, with
+another seed and more runs.
 """
 
 import argparse
