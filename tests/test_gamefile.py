@@ -107,9 +107,17 @@ def test_what_agents_see(read):
 
 
 def test_every_parameter_of_a_rule_is_a_key(read):
-    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\nown = 3\nsees = "both"\n'
+    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\nclock = 0.5\nown = 3\nsees = "both"\n'
     file = read("horizon = 100\n" + keys + ARMS + "[agents]\ncount = 5\n")
-    expected = {"balance": 2.0, "lead": 4.0, "evidence": "betting", "indifference": False, "own": 3, "sees": "both"}
+    expected = {
+        "balance": 2.0,
+        "lead": 4.0,
+        "evidence": "betting",
+        "indifference": False,
+        "clock": 0.5,
+        "own": 3,
+        "sees": "both",
+    }
     assert file.parameters == expected
     assert set(file.parameters) == set(parameters())
 

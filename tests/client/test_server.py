@@ -62,7 +62,7 @@ def test_every_pull_counts_and_the_ledger_has_the_saved_head(
 
 
 def test_requests_grow_with_broadcasts_and_not_with_pulls(server: Server, operator: Operator) -> None:
-    made = operator.create("trial", ["a", "b"], 20_000, invites=8)
+    made = operator.create("trial", ["a", "b"], 20_000, rule="balanced-glr", invites=8)
     before = requests_of(server)
 
     async def play_all() -> int:

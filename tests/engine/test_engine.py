@@ -47,9 +47,9 @@ def test_engine_equals_reference(name, data, game, seed):
 
 
 @settings(max_examples=150)
-@given(game=games(), lead=st.sampled_from([1.0, 4.0]), own=st.integers(1, 6), seed=SEEDS)
-def test_own_rewards_equal_the_reference(game, lead, own, seed):
-    rule = SharedIMED(lead, own)
+@given(game=games(), lead=st.sampled_from([1.0, 4.0]), own=st.integers(1, 6), clock=PARAMETERS["clock"], seed=SEEDS)
+def test_own_rewards_equal_the_reference(game, lead, own, clock, seed):
+    rule = SharedIMED(lead, own, clock)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
 

@@ -14,7 +14,7 @@ from partage.ledger.verify import verify
 MEANS = (0.9, 0.5, 0.3)
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("balanced-glr", {"evidence": "betting"}),
-    ("shared-imed", {"lead": 2.0}),
+    ("shared-imed", {"lead": 2.0, "clock": 0.5}),
 ]
 
 

@@ -72,7 +72,10 @@ def test_the_group_loses_less_than_each_alone_would(agents: int, arms: list[floa
         assert together.mean + 4 * spread < agents * alone.mean
 
 
-@pytest.mark.parametrize("wrong", [{"lead": 0.5}, {"lead": math.inf}, {"lead": "x"}, {"own": -1}, {"own": 1.5}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"lead": 0.5}, {"lead": math.inf}, {"lead": "x"}, {"clock": 0}, {"clock": math.nan}, {"own": -1}, {"own": 1.5}],
+)
 def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         SharedIMED(**wrong)  # type: ignore[arg-type]

@@ -113,7 +113,12 @@ def balances(rule: str) -> st.SearchStrategy[float | str | None]:
 
 def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
     """Other parameters that a rule takes in live play."""
-    known = {"lead": st.sampled_from([1.0, 2.5]), "evidence": st.just("betting"), "indifference": st.just(False)}
+    known = {
+        "lead": st.sampled_from([1.0, 2.5]),
+        "clock": st.just(0.1),
+        "evidence": st.just("betting"),
+        "indifference": st.just(False),
+    }
     return st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
 
 

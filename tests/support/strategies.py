@@ -91,6 +91,7 @@ PARAMETERS = {
     "sees": st.sampled_from(["own", "shared", "both"]),
     "evidence": st.sampled_from(["likelihood", "betting"]),
     "indifference": st.booleans(),
+    "clock": st.sampled_from([1.0, 1e-3, 0.3, 7.0]),
     "own": st.sampled_from([0, 0, 3]),
 }
 

@@ -81,6 +81,10 @@ def simulate(
         str | None,
         typer.Option(metavar="L", help=f"{parameter_help('lead')} Overrides the file's.", rich_help_panel=PLAY),
     ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(metavar="X", help=f"{parameter_help('clock')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
     own: Annotated[
         str | None,
         typer.Option(metavar="N", help=f"{parameter_help('own')} Overrides the file's.", rich_help_panel=PLAY),
@@ -206,6 +210,7 @@ def simulate(
     parameters = {
         "balance": balance,
         "lead": lead,
+        "clock": clock,
         "own": own,
         "indifference": indifference,
         "sees": sees,

@@ -107,13 +107,13 @@ class Reports:
     def _allowance(self) -> int:
         """How many pulls the agent may make on this board while exploration may still come.
 
-        Where the rule reads a clock and no arm is open, the clock opens the next one. It advances by a quarter at a
-        time: an agent that makes an eighth more pulls than before misses little.
+        Where the rule reads a clock, exploration never ends, and the clock opens the next arm. It advances by a
+        quarter at a time: an agent that makes an eighth more pulls than before misses little, even if the sharers of
+        an open arm have stopped.
         """
         view = self._following.view
         assert view is not None
-        waits = any(arm.open for arm in view.arms) or not view.clock
-        return self._most if waits else max(self._most, self._saved.used // 8)
+        return max(self._most, self._saved.used // 8) if view.clock else self._most
 
     def _made(self) -> int:
         return self._on_board if self._fresh == self._following.freshness else 0

@@ -33,6 +33,8 @@ class RuleTable(NamedTuple):
         Whether the open arms depend on the clock.
     all_pulls
         The pulls of all agents together, if the rule stops where exploring no longer pays; otherwise 0.
+    clock
+        The factor by which Shared-IMED multiplies the clock.
     """
 
     kind: int
@@ -41,6 +43,7 @@ class RuleTable(NamedTuple):
     threshold: float
     clocked: bool = False
     all_pulls: int = 0
+    clock: float = 1.0
 
 
 class Case(NamedTuple):
@@ -193,7 +196,7 @@ def _open_by_clock(rule, clock, counts, active, leader, case):
         if active[arm] and arm != leader:
             most = max(most, counts[arm])
             case.opened[arm] = counts[arm] == 0 or (
-                counts[arm] <= counts[leader] and case.evidence[arm] <= worth_knowing(clock, counts[arm])
+                counts[arm] <= counts[leader] and case.evidence[arm] <= worth_knowing(rule.clock * clock, counts[arm])
             )
     case.opened[leader] = counts[leader] <= rule.lead * most
 

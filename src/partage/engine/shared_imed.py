@@ -21,4 +21,4 @@ def play(run: "Run", rule: "SharedIMED") -> None:
 
 def rule_table(rule: "SharedIMED", table: GameTable) -> RuleTable:
     """Lay out the rule for kernels."""
-    return RuleTable(IMED, 0.0, rule.lead, math.inf, True, 0)
+    return RuleTable(IMED, 0.0, rule.lead, math.inf, True, 0, rule.clock)

@@ -15,7 +15,7 @@ format release terms
                The create event states all parameters of the rule. `tick` events advance the clock of a rule that
                reads one; in formats 1 and 2 the clock stands at 0, and Balanced-GLR does not stop early.
                A `commit` may count pulls without naming their arms.
-4      0.3     An arm whose last three claims ended without a report does not hold other arms back. `set-aside` events
+4      0.2     An arm whose last three claims ended without a report does not hold other arms back. `set-aside` events
                take a member's broadcasts out of the record.
 ====== ======= ===================================================================================================
 """

@@ -32,6 +32,10 @@ def _checked_lead(lead: object) -> float:
     return number_from("The lead", lead, low=1)
 
 
+def _checked_clock(clock: object) -> float:
+    return number_from("The factor of the clock", clock, low=1e-6)
+
+
 def _checked_own(own: object) -> int:
     return count("The number of own rewards", own, at_least=0)
 
@@ -59,6 +63,9 @@ class SharedIMED(BuiltIn):
         How many of its own rewards of each arm an agent also uses when it commits: 0 for none. It then commits to
         the arm with the highest mean of the broadcasts and these rewards. Where an arm has few sharers, 30 save a
         fifth of the regret. If nobody shares some arm, own rewards are used for such arms instead.
+    clock
+        The factor by which the clock is multiplied: at least 1e-6. Below 1, arms are explored less, as if the group
+        had pulled less often. Where broadcasts have a price, that saves some of them.
 
     >>> from partage import BalancedGLR, Game, SharedIMED, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=3, arms=3), horizon=3000)
@@ -69,6 +76,7 @@ class SharedIMED(BuiltIn):
 
     lead: float = 4.0
     own: int = 0
+    clock: float = 1.0
 
     name = "shared-imed"
     summary = "Least regret: what is worth exploring depends on how much the group has pulled. Recommended."
@@ -79,6 +87,13 @@ class SharedIMED(BuiltIn):
             summary="how far the leader's broadcasts may run ahead of the other arms'",
             allowed="a finite number of at least 1",
             check=_checked_lead,
+        ),
+        Parameter(
+            name="clock",
+            default=1.0,
+            summary="the factor by which the clock is multiplied; below 1, less is explored",
+            allowed="a finite number of at least 1e-06",
+            check=_checked_clock,
         ),
         Parameter(
             name="own",
@@ -94,6 +109,7 @@ class SharedIMED(BuiltIn):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "clock", _checked_clock(self.clock))
         object.__setattr__(self, "own", _checked_own(self.own))
 
     @property
@@ -141,7 +157,7 @@ class SharedIMED(BuiltIn):
                 continue
             if counts[arm]:
                 evidence = _apart(counts[arm], sums[arm], counts[leader], sums[leader])
-                if evidence * (handed / counts[arm]) > worth_knowing(board.clock, handed) + slack:
+                if evidence * (handed / counts[arm]) > worth_knowing(self.clock * board.clock, handed) + slack:
                     continue
             opened.append(arm)
         most = max([1, *(board.handed(arm) for arm in seen if arm != leader)])

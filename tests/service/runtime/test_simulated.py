@@ -306,7 +306,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [(rule, {}) for rule in live_rules()]
-VARIANTS += [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 1.5})]
+VARIANTS += [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 1.5, "clock": 0.3})]
 
 
 @pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
