@@ -1,5 +1,7 @@
 """Draw a panel of rows: one dot per estimate, with a legend below."""
 
+import textwrap
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -8,6 +10,7 @@ from partage.studies import Panel, Played
 
 BAND = 2  # standard errors on either side
 WIDE = 6  # inches
+LONG_LABEL = 32  # letters; with longer ones, a narrow figure has smaller labels
 SHAPES = {  # marker, size, whether it is filled, and its z-order
     "dot": ("o", 6, True, 4),
     "ring": ("o", 11, False, 3),
@@ -47,16 +50,24 @@ def draw_rows(axes: Axes, panel: Panel, played: Played) -> None:
             zorder=height,
         )
     axes.axvline(0 if signed else 1, color=LIGHT["ink"], linewidth=1, linestyle=":")
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    wide = figure.get_figwidth() > WIDE
+    shows, small = panel.shows, not wide and any(len(label) > LONG_LABEL for label in panel.rows)
+    if small:
+        shows = textwrap.fill(shows, 26)
+        axes.tick_params(axis="y", labelsize=6.5)
     axes.set_yticks(heights, panel.rows)
     axes.set_ylim(-0.6, len(panel.rows) - 0.4)
-    axes.set_title(f"{panel.shows}\n(log scale; dotted line: {panel.dotted})", color=LIGHT["grey"], x=0, loc="left")
+    scale = f"log scale beyond ±{panel.linear_to:g}" if signed else "log scale"
+    explained = f"({scale}; dotted line: {panel.dotted})"
+    if small:
+        explained = textwrap.fill(explained, 26)
+    axes.set_title(f"{shows}\n{explained}", color=LIGHT["grey"], x=0, loc="left")
     ticks = axes.get_yticks(), [label.get_text() for label in axes.get_yticklabels()]
     set_ticks(axes)
     axes.set_yticks(*ticks)
     axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    wide = figure.get_figwidth() > WIDE
     figure.legend(
         loc="outside lower left",
         ncols=4 if wide else 3,

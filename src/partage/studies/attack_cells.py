@@ -104,7 +104,7 @@ def bounds(settled: Settled, liars: int, with_operator: bool = False) -> tuple[i
     """
     if settled.settlement == "none":
         return 0, 0
-    if not settled.prepaid:
+    if settled.settlement not in ("pool", "dues"):
         return None, settled.underwriting
     theirs = (len(settled.accounts) - liars) * settled.prepaid
     if with_operator:

@@ -189,7 +189,7 @@ ATTACKS = (
     Attack("shares only what pays", (ShareWhatPays(),)),
     Attack("operator invents 5 members", 5 * (MadeUpExplores(FAST),), with_operator=True),
     Attack(
-        "operator sets aside who shares the best arm, 1 accomplice buries it",
+        "operator sets aside the best arm's sharers",
         (Promote(SECOND, (BEST,)),),
         set_aside_the_best,
         with_operator=True,

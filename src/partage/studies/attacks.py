@@ -253,10 +253,26 @@ CLAIMS = (
         at_most=0,
     ),
     Claim(
-        "With pool, phantom commits never gain",
+        "With pool, commits earn nothing: who tells no claim never gains",
+        "largest gain of any run, passive",
+        lambda played: largest_gain(played, PHANTOM[1:2], POOL),
+        at_most=0,
+    ),
+    Claim(
+        "With pool, a lie and phantom commits gain at most what the one told claim earns",
         "largest gain of any run",
         lambda played: largest_gain(played, PHANTOM, POOL),
-        at_most=0,
+        at_most=1,
+        note="In a run with a small bill, one told claim on a bad arm may earn more than the charge.",
+    ),
+    *(
+        Claim(
+            f"With pool, phantom commits lose: {setting.title}",
+            "mean gain of an active liar",
+            lambda played, setting=setting: gain(played, setting, PHANTOM[0], POOL),  # type: ignore[misc]
+            at_most=0,
+        )
+        for setting in SETTINGS
     ),
     Claim(
         "Equal shares pay phantom commits",
@@ -270,7 +286,6 @@ CLAIMS = (
 # --- the figure -----------------------------------------------------------------------------------------------
 
 COLOURS = {EQUAL: "orange", EXPECTED: "purple", POOL: "green", DUES: "blue"}
-ROWS = tuple(attack.name.replace(", 1 accomplice", ",\n1 accomplice") for attack in ATTACKS)
 
 
 def dots(played: Played) -> list[Dots]:
@@ -283,10 +298,10 @@ def dots(played: Played) -> list[Dots]:
 
 def title(played: Played) -> str:
     """The finding."""
-    long = SETTINGS[2]
-    paid, pooled = (gain(played, long, PHANTOM[0], terms).mean for terms in (EXPECTED, POOL))
+    paid, pooled = (gain(played, GLR, PHANTOM[0], terms).mean for terms in (EXPECTED, POOL))
     verb = "loses" if pooled < 0 else "gains"
-    return f"Made-up commits: a liar gains {paid:,.0f} with equal shares, and {verb} {abs(pooled):,.0f} with a pool"
+    how = f"{verb} {abs(pooled):,.1f} with pool"
+    return f"Made-up commits: a liar gains {paid:,.0f} with equal-share-expected, and {how}"
 
 
 def text(played: Played) -> str:
@@ -295,7 +310,9 @@ def text(played: Played) -> str:
     best = max(others, key=lambda attack: gain(played, GLR, attack, POOL).mean)
     most = max(bound(played, GLR, attack, POOL) for attack in others)
     worst = max(others, key=lambda attack: regret(played, GLR, attack).mean)
+    paid, pooled = (shown(gain(played, SETTINGS[2], PHANTOM[0], terms)) for terms in (EXPECTED, POOL))
     return (
+        f"Over {LONG:,} steps, phantom commits gain {paid} with equal-share-expected and {pooled} with pool. "
         f"With pool, what remains is {best.name}: {shown(gain(played, GLR, best, POOL))}, where the bound is "
         f"{bound(played, GLR, best, POOL):,.0f}; no attack has a bound above {most:,.0f}. With dues no members gain. "
         f"No settlement protects play: the honest members lose most by “{worst.name}”, a regret of "
@@ -315,7 +332,7 @@ STUDY = Study(
         Panel(
             curves=(),
             shows="what the liars gain, all together, in units of reward",
-            rows=ROWS,
+            rows=tuple(attack.name for attack in ATTACKS),
             dots=dots,
             dotted="no gain",
             linear_to=10,
