@@ -185,6 +185,6 @@ def test_an_operator_cannot_lose_more_than_it_underwrites() -> None:
     assert 0 <= close.scale < 1
     assert close.profit >= 0
     assert verify(poor.lines()).ok
-    where, sentence = problem(forged(poor, with_fields(len(poor.events) - 1, profit=-1)))
+    _, sentence = problem(forged(poor, with_fields(len(poor.events) - 1, profit=-1)))
     assert "more than it underwrites" in sentence
     assert table.events[-1].scale == 1.0  # type: ignore[union-attr]
