@@ -181,9 +181,12 @@ def test_from_logging_in_to_the_settlement(
     page.get_by_label("Prepaid").fill("40")
     expect(page.locator("#prepaid-hint")).to_contain_text("it may get back more or less, and never loses more")
     page.get_by_label("Invites").fill("2")
+    page.get_by_text("Advanced").click()
+    page.get_by_label("Claim interval").fill("0")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("They are shown only once")).to_be_visible()
-    link = page.locator("#link-1").input_value()
+    link, other_link = (page.locator(f"#link-{number}").input_value() for number in (1, 2))
+    other_link = other_link.partition("#")[2]
     assert re.fullmatch(re.escape(server.url) + r"/join#c[0-9a-f]+\.pt_in_\S+", link)
     expect(page.locator("#list").get_by_role("link", name="Flour")).to_be_visible()
     page.get_by_role("link", name="Open the live page").click()
@@ -202,7 +205,7 @@ def test_from_logging_in_to_the_settlement(
         "You prepay 40; you may get back more or less, and you never lose more than 40. "
         "Partage keeps the books; the money moves elsewhere."
     )
-    expect(member.locator("#join-interval")).to_have_text("You are asked for a result at most once every 1 second.")
+    expect(member.locator("#join-interval")).to_be_hidden()
     member.get_by_label("Your name").fill("Boulangerie Morel")
     expect(member.get_by_label("Mill A")).not_to_be_checked()
     member.get_by_label("Mill A").check()
@@ -245,6 +248,10 @@ def test_from_logging_in_to_the_settlement(
     expect(page.locator("#chart canvas")).to_be_visible()
     expect(member.locator("#used")).to_have_text(str(board["version"] + 5))
 
+    # Another member only looks on, and pays the same charge.
+    body = {"name": "Boulangerie Tran", "shares": []}
+    api.post(f"{played.path}/agents", headers=bearer(other_link.partition(".")[2]), json=body).raise_for_status()
+
     # The close, with a confirmation; the settlement as table, CSV and JSON.
     page.get_by_role("button", name="Close…").click()
     dialog = page.get_by_role("dialog")
@@ -268,7 +275,14 @@ def test_from_logging_in_to_the_settlement(
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
     lines = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
-    assert {name: str(value) for name, value in row.items()} == lines[0]
+    shown_in_all = {"scale": str(settlement["scale"]), "limit": str(settlement["prepaid"])}
+    assert {name: str(value) for name, value in row.items()} | shown_in_all == lines[0]
+    assert lines[-1]["limit"] == str(settlement["underwriting"]) == "0"
+    expect(page.locator("#money-limits")).to_have_text(
+        "Every member prepaid 40.00, can lose no more, and gets back that and the net. "
+        "The operator can lose 0.00 at most."
+    )
+    expect(member.locator("#net-parts")).to_contain_text("you prepaid 40.00 and get back")
     assert lines[-1]["agent"] == "controller"
     assert sum(int(line["net"]) for line in lines) == 0
     shown = f"{abs(row['net']) / 1e6:,.2f}"
@@ -569,7 +583,7 @@ def test_an_error_stands_at_its_field(server: Server, page: Page, page_errors: l
 def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
     assert page.get_by_label("Rule").input_value() == "shared-imed"
-    assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
+    assert page.get_by_label("Settlement").input_value() == ""
     paper = page.get_by_label("Settlement").locator("option[value=paper]")
     expect(paper).to_be_disabled()
     page.get_by_text("Advanced").click()
@@ -593,10 +607,23 @@ def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client
     assert (made["settlement"], made["claim_interval"]) == ("none", 1.0)
 
 
+def test_the_claim_interval_is_said_before_joining(server: Server, page: Page, api: httpx.Client) -> None:
+    played = Played(api, claim_interval=90, settlement="dues", prepaid=2.5)
+    page.goto(f"{server.url}/join#{played.id}.{played.invites[0]}")
+    expect(page.locator("#join-interval")).to_have_text("You are asked for a result at most once every 90 seconds.")
+    expect(page.locator("#join-money")).to_contain_text(
+        "You prepay 2.50; you get back what your explore pulls earned"
+    )
+    watch(page, server, played)
+    expect(page.locator(".status")).to_contain_text("dues settlement, 2.50 prepaid")
+    expect(page.locator(".status")).to_contain_text("claims at least 90 s apart")
+
+
 def test_the_form_proposes_what_to_prepay(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
     page.get_by_label("Arms").fill("a, b")
     page.get_by_label("Horizon").fill("100")
+    page.get_by_text("Advanced").click()
     page.get_by_label("Value").fill("1000")
     page.get_by_label("Rule").select_option("balanced-glr")
     page.get_by_label("Prepaid").fill("1")
@@ -822,7 +849,7 @@ def test_the_history_of_a_long_ledger_is_sampled(
 
 
 def test_the_feed_stays_where_it_was_scrolled_to(server: Server, page: Page, api: httpx.Client) -> None:
-    played = Played(api)
+    played = Played(api, rule="balanced-etc")  # whose feed has no ticks of a clock
     token = played.join("M", "a", "b")
     for _ in range(30):
         played.pull(token, {"a": 0.5, "b": 0.5})
