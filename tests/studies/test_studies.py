@@ -171,6 +171,15 @@ def test_claims_hold_in_a_world_with_sharing():
     assert [claim.verdict(claim.measure(played)) for claim in played.study.claims] == [HOLDS, HOLDS]
 
 
+def test_a_line_may_have_a_pool():
+    terms = {"settlement": "pool", "prepaid": lambda agents: 60 / agents, "underwriting": 5.0, "fee": 0.1}
+    (played,) = play(small(lines=(Line("pool", partage.BalancedGLR(), game, **terms),)))
+    for agents in (3, 6, 30):
+        found = played.result(agents).as_dict()
+        assert (found["settlement"], found["prepaid"], found["underwriting"]) == ("pool", 60 / agents, 5.0)
+        assert found["pooled_charge"]["mean"] <= 60 / agents
+
+
 def test_ratios_have_the_spread_that_is_seen():
     random = np.random.default_rng(0)
     seen = []

@@ -48,7 +48,7 @@ def ceilings(
     steps
         Numbers of pulls, in any order.
     """
-    marks, places = np.unique(np.minimum(np.array(steps, np.int64), LONGEST), return_inverse=True)
+    marks, places = np.unique(np.array([min(step, LONGEST) for step in steps], np.int64), return_inverse=True)
     if not len(marks):
         return []
     low, high = np.array(lower, np.float64), np.array(upper, np.float64)
@@ -99,7 +99,7 @@ def first_ceilings(
 
     They also charge the whole gap of an arm whose mean cannot be that far below the leader's.
     """
-    marks, places = np.unique(np.minimum(np.array(steps, np.int64), LONGEST), return_inverse=True)
+    marks, places = np.unique(np.array([min(step, LONGEST) for step in steps], np.int64), return_inverse=True)
     if not len(marks):
         return []
     found: list[float] = _first_ceilings(best, np.array(lower), np.array(upper), two_log, marks)[places].tolist()

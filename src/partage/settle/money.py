@@ -1,8 +1,8 @@
 """Settlements in money: integer micro-units that sum to zero.
 
 `settle` rounds the settlement that `partage.settle.core` computes. Amounts are rounded half to even, one by one; the
-controller's profit absorbs the difference. Where the controller's loss is limited, compensations are rounded down
-instead, and the charge of a pool is rounded up: so the limit holds to the micro-unit.
+controller's profit absorbs the difference. Where the controller's loss is limited, compensations are rounded down and
+charges up instead: so the limit holds to the micro-unit.
 
 >>> from partage.board import Board, Record
 >>> from partage.rules import BalancedGLR
@@ -113,12 +113,13 @@ def settle(
     rows = [[int(count) for count in row] for row in pulls]
     found = core.settle(settlement, board, rows, measured)
     ceilings: Sequence[float | None] = found.ceilings if found.ceilings is not None else [None] * len(rows)
+    limited = settlement.underwriting is not None
     accounts = tuple(
-        account(found.rates, row, found.common_charge, ceiling, value)
+        account(found.rates, row, found.common_charge, ceiling, value, limited)
         for row, ceiling in zip(rows, ceilings, strict=True)
     )
     stated = found._asdict()
-    if settlement.underwriting is not None:
+    if limited:
         totals = [sum(row[arm] for row in rows) for arm in range(board.arms)]
         books = books_of(settlement, found.rates, totals, [each.charge for each in accounts], value)
         accounts = tuple(books.account(row, each) for row, each in zip(rows, accounts, strict=True))
@@ -130,13 +131,22 @@ def settle(
 
 
 def account(
-    rates: Iterable[float], pulls: Iterable[int], common: float | None, ceiling: float | None, value: float
+    rates: Iterable[float],
+    pulls: Iterable[int],
+    common: float | None,
+    ceiling: float | None,
+    value: float,
+    limited: bool = False,
 ) -> Account:
-    """Return the account of an agent with these pulls of each arm, where the controller bears any loss."""
+    """Return the account of an agent with these pulls of each arm, where all compensations are paid in full.
+
+    If the controller's loss is `limited`, charges are rounded up, and `Books` say what is paid.
+    """
+    rounded = micro_units_up if limited else micro_units
     return Account(
         compensation=micro_units(worth(rates, pulls), value),
-        charge=micro_units(charge_of(common, ceiling), value),
-        ceiling=None if ceiling is None else micro_units(ceiling, value),
+        charge=rounded(charge_of(common, ceiling), value),
+        ceiling=None if ceiling is None else rounded(ceiling, value),
     )
 
 
@@ -169,7 +179,7 @@ class Books(NamedTuple):
     def account(self, pulls: Iterable[int], plain: Account | None = None) -> Account:
         """Return the account of an agent with these pulls of each arm.
 
-        If charges differ, `plain` is what it would be if the controller bore any loss.
+        If charges differ, `plain` is the `account` in full.
         """
         earned = math.floor(self.scale * self.rates.worth(pulls))
         compensation = earned if self.most is None else min(self.most, earned)
@@ -220,3 +230,12 @@ def micro_units(amount: float, value: float) -> int:
     [0, 2, 2]
     """
     return round(amount * value * MICRO)
+
+
+def micro_units_up(amount: float, value: float) -> int:
+    """Return units of reward as money, rounded up.
+
+    >>> micro_units_up(0.25, 1e-6), micro_units_up(3.0, 1.0)
+    (1, 3000000)
+    """
+    return math.ceil(Fraction(amount) * Fraction(value) * MICRO)
