@@ -160,15 +160,24 @@ def show_settlement(console: Console, found: SettlementView) -> None:
 def _limits(found: SettlementView) -> Iterator[str]:
     """Yield what limits the amounts, in sentences."""
     if found.prepaid:
-        yield f"Everyone prepaid {money(found.prepaid)} and gets back that and the net; nobody can lose more."
+        yield f"Everyone prepaid {_short(found.prepaid)} and gets back that and the net; nobody can lose more."
     if found.scale < 1:
         yield f"Not all compensations can be paid: {_percent(found.scale)} of each is."
     elif not found.viable:
         yield "Not viable: every agent pays its ceiling, and the controller pays the rest."
     if found.underwriting is not None:
         done = "keeps" if found.profit >= 0 else "loses"
-        most = money(found.underwriting)
-        yield f"The operator {done} {money(abs(found.profit))}; the most that it can lose is {most}."
+        most = _short(found.underwriting)
+        yield f"The operator {done} {_short(abs(found.profit))}; the most that it can lose is {most}."
+
+
+def _short(micro_units: int) -> str:
+    """Return an amount without zeros at its end.
+
+    >>> _short(60_000_000), _short(1_500_000), _short(3)
+    ('60', '1.5', '0.000003')
+    """
+    return money(micro_units).rstrip("0").rstrip(".")
 
 
 def _percent(fraction: float) -> str:

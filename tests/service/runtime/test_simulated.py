@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.api import Host, serving
+from tests.support.api import NAMED, Host, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
 from tests.support.simulation import CutOff, Machine
 
@@ -146,7 +146,8 @@ async def scenario(machine: Machine, store: Faulty, rule: str) -> bytes:
     for controller in controllers:
         controller.start()
     first = controllers[0]
-    new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, rule=rule, claim_seconds=2, invites=AGENTS)
+    config = {"rule": rule, "claim_seconds": 2, "invites": AGENTS, **NAMED}
+    new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, **config)
     id, codes = await first.create("secret", new)
     for controller in controllers:
         await controller.library.book(id)

@@ -64,7 +64,7 @@ function explain(select) {
   if (chosen.dataset.settlements) {
     const fitting = chosen.dataset.settlements.split(" ");
     const settlement = document.getElementById("settlement");
-    for (const option of settlement.options) option.disabled = !fitting.includes(option.value);
+    for (const option of settlement.options) option.disabled = option.value !== "" && !fitting.includes(option.value);
     if (settlement.selectedOptions[0]?.disabled) {
       settlement.value = settlement.dataset.default;
       explain(settlement);
