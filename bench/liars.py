@@ -122,6 +122,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--only", choices=["price", "paper", "attacks"])
+    parser.add_argument("--attack", default="", help="only attacks whose name has this in it")
     asked = parser.parse_args()
     runs, seed = asked.runs, asked.seed
 
@@ -141,7 +142,9 @@ def main():
             "hold 0.9 just below, then bury it": (1, HOLD, 0),
         }
         for name, (pace, attack, target) in attacks.items():
-            for liars in (1, 2, 3, 4, 5):
+            if asked.attack not in name:
+                continue
+            for liars in (1, 2, 3, 4):
                 for tolerate in (0, 1, 2):
                     found = attacked(THREE, 11, 10**4, tolerate, liars, pace, attack, target, runs, seed)
                     print(
