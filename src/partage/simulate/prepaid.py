@@ -5,7 +5,9 @@ means the best two are closer than g with a probability of about N g. So a run t
 broadcasts on average, and its bill is about N log T log(M T / log T) / 2. Where this is too much, a smaller game is
 played, first with fewer members and then with a shorter horizon, and its bill is scaled up by that formula. This is
 the case from 3 x 10^6 pulls on for up to nine arms, and from about 10^5 on for twenty. Near ties that only a larger
-game would settle are then missed, so the amount may be too low.
+game would settle are then missed, so the amount may be too low. Compared with whole games of 10 arms (100 agents and
+T = 10^5; 1,000 and 10^6), it agrees within its interval for Balanced-GLR, and for shared-imed it is 0.58 and 0.37 of
+the whole: the number of members matters more there than the formula says. The interval does not include this error.
 """
 
 import math
