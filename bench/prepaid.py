@@ -176,8 +176,9 @@ def report(cases):
             words = ", ".join(f"{verdicts[word]} {word}" for word in ("holds", "undecided", "fails"))
             confirmed = sum((two or one).verdict == "fails" for one, two in some if one.verdict == "fails")
             print(f"{settlement} against {bar}: {len(some)} games, {words}, {confirmed} of these confirmed")
-        shares = [one.covered for one, _ in cases if one.settlement == settlement and one.covered is not None]
-        if shares:
+        some = [one for one, _ in cases if one.settlement == settlement and one.bar == "best"]
+        shares = [one.covered for one in some if one.game.startswith("random") and one.covered is not None]
+        if len(shares) > 1:
             share, error = np.mean(shares), np.std(shares, ddof=1) / math.sqrt(len(shares))
             print(f"{settlement}: covers {share:.1%} ± {error:.1%} of the regret of explore pulls, mean over games")
     for one, two in cases:
