@@ -174,17 +174,14 @@ def test_what_dues_pay():
 # --- which arms are paid --------------------------------------------------------------------------------------
 
 
-def test_arms_that_the_rule_eliminated_are_paid_or_else_those_that_the_record_separates():
+def test_arms_that_the_rule_eliminated_are_paid_or_all_but_the_leader_if_it_eliminates_nothing():
     at_close = board([300, 100, 50], [0.9, 0.4, 0.88], horizon=1000)
     eliminating = settlement_for("pool", BalancedGLR(), prepaid=1.0)
     assert rates_of(eliminating, at_close) == (0.0, 0.0, 0.0)
-    assert eliminating.coverage is None
     other = settlement_for("pool", SharedIMED(), prepaid=1.0)
-    assert other.coverage == 0.99
-    assert rates_of(other, at_close) == pytest.approx((0.0, 0.5, 0.0))
-    as_equal_share = settlement_for("equal-share-expected", SharedIMED())
-    assert rates_of(as_equal_share, at_close) == rates_of(other, at_close)
-    assert arms_left(other, at_close) == [0, 2]
+    assert eliminating.coverage is other.coverage is None
+    assert rates_of(other, at_close) == pytest.approx((0.0, 0.5, 0.02))
+    assert arms_left(other, at_close) == [0]
     assert rates_of(other, at_close, left=[0, 1, 2]) == (0.0, 0.0, 0.0)  # as a close event states them
 
 
@@ -241,7 +238,7 @@ def test_totals_beyond_64_bits_do_not_wrap(name):
         ("dues", GLR, {"prepaid": 3, "underwriting": 1}, "the controller never loses with the settlement dues"),
         ("none", GLR, {"underwriting": 1}, "the controller never loses with the settlement none"),
         ("dues", GLR, {"prepaid": 3, "fee": 0.1}, "The fee is 0.1, but the settlement dues takes none"),
-        ("pool", GLR, {"prepaid": 3, "coverage": 0.9}, "pays for the arms that the rule balanced-glr eliminates"),
+        ("pool", GLR, {"prepaid": 3, "coverage": 0.9}, "the settlement pool has none; omit it"),
     ],
 )
 def test_terms_that_are_refused(name, rule, terms, sentence):
@@ -256,5 +253,4 @@ def test_defaults():
     assert pool.is_prepaid
     assert not pool.pays_commits
     assert settlement_for("equal-share", TwoUCB()).underwriting is None
-    assert settlement_for("pool", SharedIMED(), prepaid=1, coverage=0.9).coverage == 0.9
     assert Settlement(POOL).name == "pool"

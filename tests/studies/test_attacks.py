@@ -214,7 +214,6 @@ def test_the_bounds_are_those_of_the_issue():
 BILLED = [
     pytest.param(each, marks=[pytest.mark.extra] if each.horizon == attacks.LONG else [], id=each.title)
     for each in attacks.SETTINGS
-    if each.name != "Shared-IMED"
 ]
 
 

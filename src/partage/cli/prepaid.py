@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partage.cli.facts import COVERAGE_HELP, names
+from partage.cli.facts import names
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
 from partage.errors import InputError, require
 from partage.ledger.config import DEFAULTS
@@ -35,10 +35,6 @@ def prepaid(
     fee: Annotated[
         str, typer.Option(metavar="F", help="The controller's fee, as a fraction of all compensations.")
     ] = "0",
-    coverage: Annotated[
-        str | None,
-        typer.Option(metavar="C", help=f"{COVERAGE_HELP} A pool has it with rules that eliminate nothing."),
-    ] = None,
     quantile: Annotated[
         str,
         typer.Option(
@@ -64,7 +60,7 @@ def prepaid(
         raise InputError("Give either --arms or --means: the number of arms, or the mean of each.")
     known: Any = None if means is None else [number(mean) for mean in means.split(",")]
     size: Any = number(arms) if known is None else len(known)  # type: ignore[arg-type]
-    terms: dict[str, Any] = {"fee": number(fee), "coverage": None if coverage is None else number(coverage)}
+    terms: dict[str, Any] = {"fee": number(fee)}
     found_by: dict[str, Any] = {"quantile": number(quantile), "seed": number(seed)}
     group: dict[str, Any] = {"members": number(members), "horizon": number(horizon)}
     announce_compilation()

@@ -308,7 +308,7 @@ def choose(
         else:
             settled = played.settlement or "default"
         if settlement is not None or by_options:  # the file's terms may not fit what the options chose
-            takes = terms_taken(settled, chosen)
+            takes = terms_taken(settled)
             found = {key: value for key, value in found.items() if key in takes or key in typed}
         checked: dict[str, Any] = {**found, "fee": found.get("fee") or 0, "alone": alone or played.alone}
         settlement_for(settled, chosen, **checked)  # so that an error names the file

@@ -274,15 +274,9 @@ def _checked_settlement(config: Config, rule: LiveRule, format: int) -> str:
         raise not_allowed("alone")
     if config.coverage is not None and not 0.5 <= config.coverage < 1:
         raise not_allowed("coverage")
-    if config.coverage is not None and not _covers(name, rule):
-        raise invalid("coverage", f"The settlement {name} has no coverage with this rule; leave it out.")
+    if config.coverage is not None and not name.startswith("equal-share"):
+        raise invalid("coverage", f"The settlement {name} has no coverage; leave it out, or use equal-share.")
     return name
-
-
-def _covers(settlement: str, rule: LiveRule) -> bool:
-    """Whether the settlement tells arms apart at a coverage, rather than by the rule's eliminations."""
-    prepaid = 1.0 if settlement in PREPAID else None
-    return settlement_for(settlement, rule, prepaid=prepaid).coverage is not None
 
 
 def _checked_sureties(config: Config, settlement: str) -> tuple[float | None, float | None]:

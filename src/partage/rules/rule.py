@@ -101,8 +101,8 @@ class BuiltIn:
     kernel
         The module of `partage.engine` that plays it.
     eliminates
-        Whether `revise` ever eliminates an arm. A pool and dues then pay for eliminated arms, otherwise for those
-        that the record separates from the leader.
+        Whether `revise` ever eliminates an arm. A pool and dues then pay for eliminated arms, otherwise for all but
+        the leader.
     clocked
         Whether it reads the board's clock. In live play the ledger then records the clock's ticks.
     by_intervals

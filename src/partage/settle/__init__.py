@@ -45,13 +45,15 @@ class Settlement(NamedTuple):
     alone
         The learner that agents could play alone instead: one of `ALONE`. Ceilings are at most what it costs.
     coverage
-        The probability with which the gaps that an equal share reads from the record hold. None for an equal share
-        by the terms of formats 1 and 2 (`first_terms`). In a pool or with dues, an arm is separated with this
-        probability if the rule eliminates nothing; None if the rule says which arms are eliminated.
+        The probability with which the gaps that an equal share reads from the record hold. None for other
+        settlements, and for an equal share by the terms of formats 1 and 2 (`first_terms`).
     prepaid
         The most that an agent of a pool can be charged, and what everyone pays as dues, in units of reward (D).
     underwriting
         The most that the controller may lose, in units of reward (U). None: it bears any loss.
+    every_arm
+        Whether a pool or dues pay for every arm but the leader, because the rule eliminates nothing; otherwise for
+        eliminated arms.
     """
 
     kind: int
@@ -61,6 +63,7 @@ class Settlement(NamedTuple):
     coverage: float | None = None
     prepaid: float = 0.0
     underwriting: float | None = None
+    every_arm: bool = False
 
     @property
     def name(self) -> str:
@@ -117,8 +120,7 @@ def settlement_for(
         The learner that agents are compared with: one of `ALONE`. By default 2-UCB for the paper's settlement,
         otherwise the best of all.
     coverage
-        The probability with which an equal share covers: at least 0.5 and below 1; by default 0.99. A pool and dues
-        have one if the rule eliminates nothing.
+        The probability with which an equal share covers: at least 0.5 and below 1; by default 0.99.
     prepaid
         D, in units of reward. A pool and dues need it; other settlements take none.
     underwriting
@@ -142,15 +144,10 @@ def settlement_for(
         )
     if alone is not None and (not isinstance(alone, str) or alone not in ALONE):
         raise InputError(f"The learner alone is {alone!r}; it must be one of {', '.join(ALONE)}.")
-    covers = "coverage" in terms_taken(name, rule)
+    covers = "coverage" in terms_taken(name)
     if coverage is not None:
         if not _is_number(coverage) or not 0.5 <= coverage < 1:
             raise InputError(f"The coverage is {coverage!r}; it must be a number from 0.5 to below 1, a probability.")
-        if name in _PREPAID and not covers:
-            raise InputError(
-                f"The coverage is {coverage!r}, but the settlement {name} pays for the arms that the rule "
-                f"{rule.name} eliminates; omit it."
-            )
         if not covers:
             raise InputError(
                 f"The coverage is {coverage!r}, but the settlement {name} has none; omit it, or use equal-share."
@@ -168,20 +165,19 @@ def settlement_for(
         (COVERAGE if coverage is None else float(coverage)) if covers else None,
         _prepaid(name, prepaid),
         _underwriting(name, underwriting),
+        name in _PREPAID and not getattr(rule, "eliminates", False),
     )
 
 
-def terms_taken(name: str, rule: Rule) -> set[str]:
-    """Return which of the terms fee, coverage, prepaid and underwriting a settlement takes with a rule.
+def terms_taken(name: str) -> set[str]:
+    """Return which of the terms fee, coverage, prepaid and underwriting a settlement takes.
 
-    >>> from partage import BalancedGLR, SharedIMED
-    >>> sorted(terms_taken("pool", BalancedGLR())), sorted(terms_taken("dues", SharedIMED()))
-    (['fee', 'prepaid', 'underwriting'], ['coverage', 'prepaid'])
+    >>> sorted(terms_taken("pool")), sorted(terms_taken("dues"))
+    (['fee', 'prepaid', 'underwriting'], ['prepaid'])
     """
-    covers = name.startswith("equal-share") or (name in _PREPAID and not getattr(rule, "eliminates", False))
     taken = {
         "fee": name in _WITH_FEE,
-        "coverage": covers,
+        "coverage": name.startswith("equal-share"),
         "prepaid": name in _PREPAID,
         "underwriting": name in SETTLEMENTS and name not in ("none", "dues"),
     }

@@ -323,8 +323,8 @@ def equal_charge(bill: float, agents: int, ceiling: float) -> float:
 def arms_left(settlement: Settlement, board: Board, slack: float = 0.0) -> list[int]:
     """Return the public arms that may still be the best.
 
-    An equal share finds them in the record, and so do a pool and dues if the rule eliminates nothing. For other
-    settlements, and by the terms of formats 1 and 2, they are the arms that the rule did not eliminate. `slack`
+    An equal share finds them in the record. For other settlements, and by the terms of formats 1 and 2, they are the
+    arms that the rule did not eliminate; if it eliminates nothing, a pool and dues leave the leader alone. `slack`
     widens the threshold: another machine's logarithms may differ in the last digit.
     """
     return [arm for arm, is_left in enumerate(_left(settlement, board, slack=slack)) if is_left]
@@ -336,6 +336,9 @@ def _left(
     if stated is not None:
         known = {*stated}
         return [arm in known for arm in range(board.arms)]
+    if settlement.every_arm:
+        leader = leader_of(board.counts, board.record.sums, board.public)
+        return [arm == leader for arm in range(board.arms)]
     left = [board.active[arm] and board.public[arm] for arm in range(board.arms)]
     if settlement.coverage is not None:
         find_left(board.counts, board.record.sums, board.public, settlement.coverage, left, slack)

@@ -90,7 +90,6 @@ def propose_prepaid(
     means: Sequence[float] | None = None,
     sharing: str | None = None,
     fee: float = 0.0,
-    coverage: float | None = None,
     quantile: float = QUANTILE,
     seed: int = 0,
     jobs: int | None = None,
@@ -102,7 +101,7 @@ def propose_prepaid(
     ----------
     arms, members, horizon
         Their numbers, and the pulls of each member.
-    rule, fee, coverage, seed, jobs, progress
+    rule, fee, seed, jobs, progress
         As for `partage.play`.
     means
         The mean of each arm. By default each is drawn from [0, 1], anew for each run.
@@ -132,7 +131,7 @@ def propose_prepaid(
         raise InputError(f"The quantile is {quantile!r}; it must be a number above 0 and below 1.")
     game = _smaller_game(arms, members, horizon, means, sharing)
     runs = _runs_for(game)
-    terms: dict[str, Any] = {"settlement": "pool", "prepaid": 0.0, "fee": fee, "coverage": coverage}
+    terms: dict[str, Any] = {"settlement": "pool", "prepaid": 0.0, "fee": fee}
     result = play(game, rule, runs=runs, seed=seed, baseline=False, jobs=jobs, progress=progress, **terms)
     grown = _expected_bill(members, horizon) / _expected_bill(game.agents, game.horizon)
     bills = (1.0 + fee) * grown * result.folded.figures[:, _BILL] / members
