@@ -73,6 +73,7 @@ def account_of(state: State, event: Close, agent: str) -> Account:
         event.common_charge,
         None if event.ceilings is None else event.ceilings[agent],
         state.config.value,
+        limited=state.settlement.underwriting is not None,
     )
     return plain if state.settlement.underwriting is None else _books(state, event).account(pulls, plain)
 
@@ -229,7 +230,8 @@ def _ceilings(state: State, event: Close) -> list[float] | None:
 def _charges(state: State, event: Close) -> list[int]:
     """Return every agent's charge in micro-units, where they do not prepay."""
     ceilings: Sequence[float | None] = _ceilings(state, event) or [None] * len(state.members)
-    return [account((), (), event.common_charge, ceiling, state.config.value).charge for ceiling in ceilings]
+    value, limited = state.config.value, state.settlement.underwriting is not None
+    return [account((), (), event.common_charge, ceiling, value, limited).charge for ceiling in ceilings]
 
 
 def _books(state: State, event: Close) -> Books:
