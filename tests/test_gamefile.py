@@ -107,7 +107,8 @@ def test_what_agents_see(read):
 
 
 def test_every_parameter_of_a_rule_is_a_key(read):
-    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\nclock = 0.5\nown = 3\nsees = "both"\n'
+    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\n'
+    keys += 'clock = 0.5\ntolerate = 0\nown = 3\nsees = "both"\n'
     file = read("horizon = 100\n" + keys + ARMS + "[agents]\ncount = 5\n")
     expected = {
         "balance": 2.0,
@@ -115,6 +116,7 @@ def test_every_parameter_of_a_rule_is_a_key(read):
         "evidence": "betting",
         "indifference": False,
         "clock": 0.5,
+        "tolerate": 0,
         "own": 3,
         "sees": "both",
     }

@@ -42,7 +42,7 @@ def test_a_collaboration_from_its_creation_to_its_ledger(app: App, tmp_path: Pat
 
 def test_parameters_of_the_rule(app: App) -> None:
     made = app.operator.create("Bakers", ["a", "b"], 100, rule="shared-imed", parameters={"lead": 2})
-    assert app.operator.collaboration(made.id).parameters == {"lead": 2.0, "clock": 1.0}
+    assert app.operator.collaboration(made.id).parameters == {"lead": 2.0}
 
 
 def test_the_agents_are_listed(app: App, new: New) -> None:

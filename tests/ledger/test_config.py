@@ -40,7 +40,7 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "claim_interval": 0.0,
     }
     recorded = {**DEFAULTS, "settlement": "none", "alone": "best"}
-    recorded["parameters"] = {"lead": 4.0, "clock": 1.0}
+    recorded["parameters"] = {"lead": 4.0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 
 
@@ -199,7 +199,7 @@ def test_a_fee_for_a_settlement_that_takes_none() -> None:
 
 def test_the_other_parameters_are_recorded_with_their_defaults() -> None:
     checked = checked_config(config(rule="shared-imed", parameters={"lead": 2}))
-    assert checked["parameters"] == {"lead": 2.0, "clock": 1.0}
+    assert checked["parameters"] == {"lead": 2.0}
     assert checked_config(config(rule="balanced-etc"))["parameters"] == {}
     checked = checked_config(config(rule="balanced-glr", parameters={"evidence": "betting", "indifference": False}))
     assert checked["parameters"] == {"lead": 3.0, "evidence": "betting", "indifference": False}
@@ -226,10 +226,7 @@ def test_a_parameter_that_is_not_allowed(rule: str, parameters: Any, field: str,
 
 
 def test_no_own_rewards_is_what_a_collaboration_has() -> None:
-    assert checked_config(config(rule="shared-imed", parameters={"own": 0}))["parameters"] == {
-        "lead": 4.0,
-        "clock": 1.0,
-    }
+    assert checked_config(config(rule="shared-imed", parameters={"own": 0}))["parameters"] == {"lead": 4.0}
 
 
 def test_a_new_collaboration_is_a_configuration_with_invites() -> None:

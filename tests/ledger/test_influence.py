@@ -83,7 +83,7 @@ def test_claims_that_lapsed_count_as_broadcasts() -> None:
 
 
 def test_a_member_with_its_fair_share_commits_and_may_say_so() -> None:
-    table = table_of(4, parameters={"tolerate": 1})
+    table = table_of(4, parameters={"tolerate": 1}, settlement="equal-share", underwriting=0.0)
     while table.work("a1", lambda arm: 0.5).share:
         pass
     leader = table.state.target()

@@ -58,6 +58,7 @@ def test_the_board_is_that_of_the_others_broadcasts(create: Create, happens: lis
     # What is active is what the rule says of this record, from all public arms; betting has to begin again.
     again = Board(expected.horizon, expected.tie_order, list(expected.public))
     again.record = state.board.record.copy()
+    again.by_member = {member: record.copy() for member, record in state.board.by_member.items()}
     again.clock, again.all_pulls = state.board.clock, state.board.all_pulls
     for _ in range(again.arms + 1):
         state.rule.revise(again)

@@ -74,7 +74,7 @@ def live_parameters(name: str) -> dict[str, Parameter]:
     """Return the parameters of a live rule that a collaboration sets under `parameters`: all but the balance.
 
     >>> list(live_parameters("shared-imed")), list(live_parameters("balanced-etc"))
-    (['lead'], [])
+    (['lead', 'clock'], [])
     """
     return {one.name: one for one in live_rules()[name].parameters if one.live and one.name != "balance"}
 

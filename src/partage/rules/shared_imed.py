@@ -94,6 +94,7 @@ class SharedIMED(BuiltIn):
             summary="the factor by which the clock is multiplied; below 1, less is explored",
             allowed="a finite number of at least 1e-06",
             check=_checked_clock,
+            quiet=True,
         ),
         Parameter(
             name="own",

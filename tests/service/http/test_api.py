@@ -69,7 +69,7 @@ def test_defaults(url: str) -> None:
         "agents": 0,
         "version": 0,
         "closed": False,
-        "parameters": {"lead": 4.0, "clock": 1.0},
+        "parameters": {"lead": 4.0},
         "format": 4,
         "prepaid": None,
         "underwriting": None,

@@ -25,6 +25,7 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("get", ONE): {200} | READING,
     ("get", f"{ONE}/agents"): {200} | READING,
     ("post", f"{ONE}/agents"): {201} | WRITING,
+    ("post", f"{ONE}/agents/{{agent}}/set-aside"): {200, 404} | WRITING,
     ("get", f"{ONE}/invites"): {200} | READING,
     ("post", f"{ONE}/invites"): {201, 404} | WRITING,
     ("delete", f"{ONE}/invites/{{invite_id}}"): {204} | READING,
