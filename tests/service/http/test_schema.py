@@ -198,6 +198,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
         template = (ONE if who.collaboration else "/v1/collaborations") + path
         if "/invites/" in path:
             template = f"{ONE}/invites/{{invite_id}}"
+        elif path.endswith("/set-aside"):
+            template = f"{ONE}/agents/{{agent}}/set-aside"
         assert_described(answer, template, schema)
         seen.add((method.lower(), template, answer.status_code))
         return answer
@@ -240,6 +242,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     with connected(url).stream("GET", host.path("/events"), headers=host.headers) as events:
         assert events.headers["content-type"].split(";")[0] == "text/event-stream"
     assert set(schema["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
+    see(host, "POST", "/agents/a1/set-aside", {"reason": "Its scale was broken."})
+    see(host, "POST", "/agents/a9/set-aside", {"reason": "It is unknown."})
     see(ann, "DELETE", "/agents/me")
     see(host, "POST", "/close")
     see(ann, "POST", "/ask")
