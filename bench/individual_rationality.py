@@ -26,7 +26,7 @@ from partage import BalancedGLR, Game, SharedIMED, Sharing, bernoulli, play, pla
 from partage.board import Board, Record
 from partage.rules import make_rule
 from partage.settle import ALONE, first_terms, settlement_for
-from partage.settle.core import settle
+from partage.settle.core import common_charge, finished, rates_and_ceilings, settle
 
 RULES = {"shared-imed": SharedIMED(), "balanced-glr, betting": BalancedGLR(evidence="betting")}
 VIABLE_RULES = {"balanced-glr": BalancedGLR(), **RULES}
@@ -35,7 +35,7 @@ LEARNERS = [name for name in ALONE if name != "best"]
 PATTERNS = ("dealt", "round-robin", "neighbours", "scarce-best")
 AGAIN = 4  # times the runs, where an agent or the average is above the best alone at first
 CLOSE = 0.03  # the standard error of overall regret, as a fraction, at which a rule was played often enough
-MOST_ALONE, MOST_RUNS = 1000, 200
+MOST_ALONE, MOST_RUNS = 500, 200
 FEWEST_ALONE, FEWEST_RUNS = 8, 4
 # Long games have fewer runs: horizon times arms of all runs, and broadcasts times arms.
 ALONE_WORK, RULE_WORK = 3e7, 3e7
@@ -116,13 +116,13 @@ def together(game, rule, seed, times=1, agent=None):
         work += int(tally.broadcasts.sum()) * len(game.arms)
         pulls, board = tally.explore + tally.commit, board_of(game, tally)
         each.append(float((pulls @ gaps).sum()) / game.agents)
+        totals = pulls.sum(axis=0).tolist()
         for name, settlement in terms.items():
-            settled = settle(settlement, board, pulls.tolist())
-            charge = np.array(settled.ceilings)
-            if settled.common_charge is not None:
-                charge = np.minimum(charge, settled.common_charge)
-            nets[name].append(pulls @ (gaps - np.array(settled.rates)) + charge)
-            states[name].append((settled.finished, settled.viable))
+            rates, (ceiling,) = rates_and_ceilings(settlement, board, [game.horizon])  # all pull equally often
+            ceilings = [ceiling] * game.agents
+            charge = common_charge(settlement, board, totals, ceilings, rates)
+            nets[name].append(pulls @ (gaps - np.array(rates)) + (ceiling if charge is None else charge))
+            states[name].append((finished(settlement, board), charge is not None))
     worst = {}
     for name in SETTLEMENTS:
         by_agent = np.array(nets[name])

@@ -86,7 +86,7 @@ def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> P
     plan = {}
     for line in study.lines:
         for at in study.places(line):
-            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee)
+            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee, line.alone)
             alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
             plan[line.name, at] = need(task, most), need(alone, most)
     return plan

@@ -45,6 +45,8 @@ class Line:
         The places of the axis at which the line is played; all by default.
     most_runs
         The largest number of runs at a place, if runs take long; None for no limit.
+    alone
+        The learner alone that limits the charges of an equal share, as for `partage.play`; by default the best.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Line:
     fee: float = 0.0
     places: Sequence[int] | None = None
     most_runs: Callable[[int], int | None] = lambda at: None
+    alone: str | None = None
 
 
 class Curve(NamedTuple):
