@@ -261,7 +261,7 @@ def report(cases):
                 above.add_row(
                     str(case.game), case.pattern, str(case.agents), str(case.arms), f"{case.horizon:,}", case.rule,
                     words, str(values_of(case.first)[place]), str(best_of(case.first)), states, str(again),
-                    str(best_of(case.again)), "confirmed" if confirmed(case, place) else verdict(case.again, place),
+                    str(best_of(case.again)), verdict(case.again, place),
                 )  # fmt: skip
     console.print(above)
 
@@ -278,8 +278,8 @@ def verdict(measured, place):
 
 
 def confirmed(case, place):
-    """Whether it was above by two standard errors both times."""
-    return case.again is not None and min(excess(case.first, place), excess(case.again, place)) > 2
+    """Whether something that was above at first is above by two standard errors in the second, larger sample."""
+    return bool(case.again and excess(case.first, place) and verdict(case.again, place) == "fails")
 
 
 def count_viable(games, runs, seed):

@@ -22,10 +22,11 @@ from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
 
 NO_LIMIT = 1e9  # a fee so high that every agent pays its ceiling
 FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
-MANY = (30, 100, 1000, 10_000)
-BETWEEN = (2000, 3000, 3500, 4000, 6000)  # where the paper's settlement becomes viable
+MANY = (30, 100, 1000)
+BETWEEN = (2000, 3000, 3500, 4000, 6000, 10_000)  # where the paper's settlement becomes viable
 RUNS = 40  # at most, as measuring a ceiling of 2-UCB takes a tenth of a second or more
 GOAL_RUNS = 400  # at most, where a goal is judged
+DRAWN_RUNS = 10  # at most, with many agents
 ALONE_RUNS = {"Thompson alone": 400, "IMED alone": 40, "KL-UCB alone": 40}  # the least costly is compared with
 GAME = on_the_arms(Sharing.dealt)
 ETC, SHARED, PAPER = "Balanced-ETC", "Shared-IMED", "paper, Balanced-ETC"
@@ -241,6 +242,8 @@ def text(played: Played) -> str:
 
 
 def _runs_of(case: Case, at: int) -> int:
+    if at in MANY:
+        return DRAWN_RUNS
     return GOAL_RUNS if case.goal and at == case.at else RUNS
 
 
