@@ -1,6 +1,7 @@
 """Does everyone gain from taking part? Equal shares on random games, compared with the best learner alone.
 
     python -m bench.individual_rationality --out cases.jsonl      # continues where it was stopped
+    python -m bench.individual_rationality --only 5 --coverage 0.5
     python -m bench.individual_rationality --viable --runs 1      # which finished runs are viable, by which terms
 
 Two questions for each game and rule: is the overall regret per agent above what the best of 2-UCB, KL-UCB, IMED and
@@ -25,7 +26,7 @@ from rich.table import Table
 from partage import BalancedGLR, Game, SharedIMED, Sharing, bernoulli, play, play_run
 from partage.board import Board, Record
 from partage.rules import make_rule
-from partage.settle import ALONE, first_terms, settlement_for
+from partage.settle import ALONE, COVERAGE, first_terms, settlement_for
 from partage.settle.core import common_charge, finished, rates_and_ceilings, settle
 
 RULES = {"shared-imed": SharedIMED(), "balanced-glr, betting": BalancedGLR(evidence="betting")}
@@ -101,7 +102,7 @@ def board_of(game, tally):
     return board
 
 
-def together(game, rule, seed, times=1, agent=None):
+def together(game, rule, seed, coverage=COVERAGE, times=1, agent=None):
     """Play a rule until its regret is known closely enough; settle every run by both equal shares.
 
     Returns the number of runs, the overall regret per agent, and for each settlement the incentive regret of the
@@ -110,7 +111,7 @@ def together(game, rule, seed, times=1, agent=None):
     gaps, work = game.means.max() - game.means, 0
     each, nets = [], {name: [] for name in SETTLEMENTS}
     states = {name: [] for name in SETTLEMENTS}
-    terms = {name: settlement_for(name, rule) for name in SETTLEMENTS}
+    terms = {name: settlement_for(name, rule, coverage=coverage) for name in SETTLEMENTS}
     while not _enough(each, work, times):
         tally = play_run(game, rule, seed=seed, run=len(each))
         work += int(tally.broadcasts.sum()) * len(game.arms)
@@ -157,7 +158,7 @@ class Case(NamedTuple):
     again: dict | None
 
 
-def measure(number, seed, rule, lone):
+def measure(number, seed, rule, coverage, lone):
     """Return the case of one rule on one game. `lone` remembers what learners lose alone."""
     pattern, game = random_game(np.random.default_rng([seed, number]))
 
@@ -165,7 +166,7 @@ def measure(number, seed, rule, lone):
         # the seeds of rule and learner differ: paired runs would need their covariance
         if (number, part) not in lone:
             lone[number, part] = alone(game, seed + 4 * number + 2 + part, times)
-        runs, average, worst = together(game, RULES[rule], seed + 4 * number + part, times, agent)
+        runs, average, worst = together(game, RULES[rule], seed + 4 * number + part, coverage, times, agent)
         return {"alone": lone[number, part], "runs": runs, "average": average, "worst": worst}
 
     first, again = measured(0, 1), None
@@ -189,6 +190,8 @@ def main():
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7_000_000)
     parser.add_argument("--rules", nargs="+", default=list(RULES), choices=RULES)
+    parser.add_argument("--only", nargs="+", type=int, help="the numbers of the games to play; all by default")
+    parser.add_argument("--coverage", type=float, default=COVERAGE)
     parser.add_argument(
         "--out", help="write every case to this file, one line of JSON each, and go on after the last"
     )
@@ -205,11 +208,12 @@ def main():
     lone |= {(case.game, 1): case.again["alone"] for case in cases.values() if case.again}
     games = {number: random_game(np.random.default_rng([asked.seed, number]))[1] for number in range(asked.games)}
     short_first = sorted(games, key=lambda number: games[number].horizon * len(games[number].arms))
-    todo = [(number, rule) for rule in asked.rules for number in short_first if (number, rule) not in cases]
+    wanted = [number for number in short_first if asked.only is None or number in asked.only]
+    todo = [(number, rule) for rule in asked.rules for number in wanted if (number, rule) not in cases]
     started = time.perf_counter()
     with open(asked.out or os.devnull, "a", encoding="utf-8") as out:
         for done, (number, rule) in enumerate(todo, 1):
-            case = measure(number, asked.seed, rule, lone)
+            case = measure(number, asked.seed, rule, asked.coverage, lone)
             cases[number, rule] = case
             out.write(json.dumps(case._asdict()) + "\n")
             out.flush()
