@@ -6,8 +6,9 @@
 
 Two questions for each game and rule: is the overall regret per agent above what the best of 2-UCB, KL-UCB, IMED and
 Thompson sampling loses alone, and is the agent with the highest mean incentive regret above it? The answer *fails*
-if it is above by more than two standard errors of the difference. The worst of many agents over few runs looks worse
-than it is, so whatever is above at all is played again, with other seeds and more runs, for the same agent.
+if it is above by more than two standard errors of the difference. A quick sample is enough where everything is clearly
+below. The worst of many agents over few runs looks worse than it is, so whatever is above at all is played again, with
+other seeds and more runs, for the same agent.
 """
 
 import argparse
@@ -34,10 +35,12 @@ VIABLE_RULES = {"balanced-glr": BalancedGLR(), **RULES}
 SETTLEMENTS = ("equal-share", "equal-share-expected")
 LEARNERS = [name for name in ALONE if name != "best"]
 PATTERNS = ("dealt", "round-robin", "neighbours", "scarce-best")
-AGAIN = 4  # times the runs, where an agent or the average is above the best alone at first
+CLEARLY = 4  # standard errors below the best alone: then a quick sample is enough
+TIMES = {"first": 1, "again": 4, "quick": 0.25}  # how many runs each sample has, compared with the first
+SEEDS = {"first": 0, "again": 1, "quick": 10**6}
 CLOSE = 0.03  # the standard error of overall regret, as a fraction, at which a rule was played often enough
 MOST_ALONE, MOST_RUNS = 500, 200
-FEWEST_ALONE, FEWEST_RUNS = 8, 4
+FEWEST_ALONE, FEWEST_RUNS, CLOSE_RUNS = 8, 4, 16
 # Long games have fewer runs: horizon times arms of all runs, and broadcasts times arms.
 ALONE_WORK, RULE_WORK = 3e7, 3e7
 
@@ -83,13 +86,18 @@ class Value(NamedTuple):
         gap, spread = self.mean - other.mean, math.hypot(self.stderr, other.stderr)
         return 0.0 if gap <= 0 else gap / spread if spread else math.inf
 
+    def below(self, other):
+        """By how many standard errors it is below the other; 0 if it is not."""
+        return other.above(self)
+
     def __str__(self):
         return f"{self.mean:,.1f} ± {self.stderr:,.1f}"
 
 
 def alone(game, seed, times=1):
     """Return what each learner loses alone."""
-    runs = times * int(min(MOST_ALONE, max(FEWEST_ALONE, ALONE_WORK / (game.horizon * len(game.arms)))))
+    affordable = times * ALONE_WORK / (game.horizon * len(game.arms))
+    runs = int(min(times * MOST_ALONE, max(FEWEST_ALONE, affordable)))
     terms = {"runs": runs, "seed": seed, "settlement": "none", "baseline": False, "jobs": 1}
     return {name: play(game.alone(), make_rule(name), **terms).overall_regret for name in LEARNERS}
 
@@ -133,16 +141,12 @@ def together(game, rule, seed, coverage=COVERAGE, times=1, agent=None):
 
 
 def _enough(values, work, times):
-    if len(values) < FEWEST_RUNS * times:
+    if len(values) < FEWEST_RUNS:
         return False
-    return (
-        len(values) >= MOST_RUNS * times
-        or work > RULE_WORK * times
-        or (
-            len(values) >= 8 * times
-            and np.std(values) <= CLOSE / math.sqrt(times) * np.mean(values) * math.sqrt(len(values))
-        )
-    )
+    if len(values) >= times * MOST_RUNS or work > times * RULE_WORK:
+        return True
+    error = np.std(values) / math.sqrt(len(values))
+    return len(values) >= CLOSE_RUNS and error <= CLOSE / math.sqrt(times) * np.mean(values)
 
 
 class Case(NamedTuple):
@@ -162,16 +166,19 @@ def measure(number, seed, rule, coverage, lone):
     """Return the case of one rule on one game. `lone` remembers what learners lose alone."""
     pattern, game = random_game(np.random.default_rng([seed, number]))
 
-    def measured(part, times, agent=None):
+    def measured(sample, agent=None):
         # the seeds of rule and learner differ: paired runs would need their covariance
-        if (number, part) not in lone:
-            lone[number, part] = alone(game, seed + 4 * number + 2 + part, times)
-        runs, average, worst = together(game, RULES[rule], seed + 4 * number + part, coverage, times, agent)
-        return {"alone": lone[number, part], "runs": runs, "average": average, "worst": worst}
+        own, times = seed + 4 * number + SEEDS[sample], TIMES[sample]
+        if (number, sample) not in lone:
+            lone[number, sample] = alone(game, own + 2, times)
+        runs, average, worst = together(game, RULES[rule], own, coverage, times, agent)
+        return {"sample": sample, "alone": lone[number, sample], "runs": runs, "average": average, "worst": worst}
 
-    first, again = measured(0, 1), None
+    first, again = measured("quick"), None
+    if any(value.below(best_of(first)) < CLEARLY for value in values_of(first)):
+        first = measured("first")
     if any(value.above(best_of(first)) for value in values_of(first)):
-        again = measured(1, AGAIN, {name: first["worst"][name][0] for name in SETTLEMENTS})
+        again = measured("again", {name: first["worst"][name][0] for name in SETTLEMENTS})
     return Case(number, pattern, game.agents, len(game.arms), game.horizon, rule, first, again)
 
 
@@ -204,8 +211,8 @@ def main():
     if asked.out and os.path.exists(asked.out):
         with open(asked.out, encoding="utf-8") as lines:
             cases = {(case.game, case.rule): case for case in (Case(**json.loads(line)) for line in lines)}
-    lone = {(case.game, 0): case.first["alone"] for case in cases.values()}
-    lone |= {(case.game, 1): case.again["alone"] for case in cases.values() if case.again}
+    samples = [(case.game, sample) for case in cases.values() for sample in (case.first, case.again) if sample]
+    lone = {(number, sample["sample"]): sample["alone"] for number, sample in samples}
     games = {number: random_game(np.random.default_rng([asked.seed, number]))[1] for number in range(asked.games)}
     short_first = sorted(games, key=lambda number: games[number].horizon * len(games[number].arms))
     wanted = [number for number in short_first if asked.only is None or number in asked.only]
@@ -253,7 +260,7 @@ def report(cases):
     if errors:
         print(f"Standard error of the best alone: median {np.median(errors):.1%}, largest {max(errors):.1%}.")
 
-    above = Table(title=f"What was above at first, and again with {AGAIN} times the runs")
+    above = Table(title=f"What was above at first, and again with {TIMES['again']} times the runs")
     columns = ("game", "sharing", "M", "N", "T", "rule", "what", "measured", "best alone", "finished")
     for column in (*columns, "again", "best alone again", ""):
         above.add_column(column, justify="right")
