@@ -6,9 +6,9 @@
 
 Two questions for each game and rule: is the overall regret per agent above what the best of 2-UCB, KL-UCB, IMED and
 Thompson sampling loses alone, and is the agent with the highest mean incentive regret above it? The answer *fails*
-if it is above by more than two standard errors of the difference. A quick sample is enough where everything is clearly
-below. The worst of many agents over few runs looks worse than it is, so whatever is above at all is played again, with
-other seeds and more runs, for the same agent.
+if it is above by more than two standard errors of the difference. A quick sample is enough where everything is
+clearly below. The worst of many agents over few runs looks worse than it is, so whatever is above at all is played
+again, with other seeds and more runs, for the same agent.
 """
 
 import argparse
