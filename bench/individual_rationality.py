@@ -301,23 +301,29 @@ def count_viable(games, runs, seed):
             _, game = random_game(np.random.default_rng([seed, number]))
             tallies = [play_run(game, rule, seed=seed + 4 * number, run=run) for run in range(runs)]
             for name in SETTLEMENTS:
-                two_ucb = settlement_for(name, rule, alone="two-ucb")
-                terms = {
-                    "1 - 2/T, 2-UCB (formats 1 and 2)": first_terms(two_ucb),
-                    "0.99, 2-UCB": two_ucb,
-                    "0.99, best": settlement_for(name, rule),
-                    "0.9, best": settlement_for(name, rule, coverage=0.9),
-                }
-                for tally in tallies:
-                    for words, settlement in terms.items():
+                for words, settlement in terms_of(name, rule).items():
+                    for tally in tallies:
                         settled = settle(settlement, board_of(game, tally), (tally.explore + tally.commit).tolist())
                         counts[name, words, "finished"] += settled.finished
-                        counts[name, words, "viable"] += settled.viable
                         counts[name, words, "not viable"] += settled.finished and not settled.viable
+                        counts[name, words, "viable"] += settled.viable
         for name, words in dict.fromkeys(key[:2] for key in counts):
             done, lost, viable = (counts[name, words, state] for state in ("finished", "not viable", "viable"))
             of = f"{done} of {games * runs} finished, {lost} of these not viable"
             print(f"{title}, {name}, {words}: {of}; {viable} of all viable", flush=True)
+
+
+def terms_of(name, rule):
+    """Return the terms by which the records of a rule are settled. Formats 1 and 2 are for rules that eliminate."""
+    two_ucb = settlement_for(name, rule, alone="two-ucb")
+    terms = {
+        "0.99, 2-UCB": two_ucb,
+        "0.99, best": settlement_for(name, rule),
+        "0.9, best": settlement_for(name, rule, coverage=0.9),
+    }
+    return (
+        terms if isinstance(rule, SharedIMED) else {"1 - 2/T, 2-UCB (formats 1 and 2)": first_terms(two_ucb), **terms}
+    )
 
 
 if __name__ == "__main__":
