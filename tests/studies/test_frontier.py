@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import partage
+from partage.board import Board, Record
 from partage.report.csv_and_parquet import table
 from partage.report.draw import draw
+from partage.settle.core import rates_of
 from partage.simulate.parallel import workers
 from partage.simulate.result import Estimate
 from partage.studies import (
@@ -106,11 +108,10 @@ def test_rules_settlements_and_games_are_those_asked_for():
         *(learner("both") for learner in (partage.IMED, partage.Thompson, partage.KLUCB)),
     ):
         assert rule in rules
-    assert {line.settlement for line in frontier_viability.STUDY.lines} == {
-        "paper",
-        "equal-share",
-        "equal-share-expected",
-    }
+    settled = [line for line in frontier_viability.STUDY.lines if line.name not in frontier_games.STRONG]
+    assert {line.settlement for line in settled} == {"paper", "equal-share", "equal-share-expected"}
+    goals = {(case.settlement, case.rule.name, case.at) for case in frontier_viability.GOALS}
+    assert goals == {("equal-share-expected", "shared-imed", 2), ("equal-share", "balanced-glr", 3)}
     assert (frontier_viability.STUDY.values[0], frontier_viability.STUDY.values[-1]) == (2, 10_000)
 
 
@@ -177,6 +178,42 @@ def test_everyone_pays_a_ceiling(played):
     assert most.controller_profit is not None
     shortfall = np.minimum(0, most.folded.figures[:, 6])
     assert free.folded.figures[:, 6] == pytest.approx(shortfall, abs=1e-6)
+
+
+def test_charges_are_limited_by_the_learner_that_a_line_names(played):
+    viability = played[1]
+    for case in frontier_viability.CASES:
+        assert viability.result(case.at, case.name).settlement.alone == case.alone
+    assert {case.alone for case in frontier_viability.CASES} == {"best", "two-ucb"}
+
+
+@pytest.mark.parametrize("case", frontier_viability.GOALS, ids=lambda case: case.short)
+def test_at_break_even_everyone_pays_the_same_share_of_the_bill(played, case):
+    viability = played[1]
+    result = viability.result(case.at, case.name)
+    gaps, settlement = result.game.means.max() - result.game.means, result.settlement
+    net = []
+    for run in range(result.runs):
+        tally = partage.play_run(result.game, case.rule, seed=viability.seed, run=run)
+        board = Board(result.game.horizon, range(10), [True] * 10)
+        board.record = Record(tally.broadcasts.tolist(), tally.sums.tolist())
+        board.active = tally.active.tolist()
+        pulls = tally.explore + tally.commit
+        compensation = pulls @ np.array(rates_of(settlement, board))
+        net.append(pulls @ gaps - compensation + compensation.sum() / case.at)
+    found = frontier_viability.worst(viability, case.at, case.name)
+    assert found.mean == pytest.approx(np.mean(net, axis=0).max())
+
+
+def test_few_agents_are_compared_with_both_bars(played):
+    viability = played[1]
+    learners = {name: viability.result(2, name).overall_regret.mean for name in frontier_games.STRONG}
+    learners["2-UCB alone"] = frontier_viability.two_ucb(viability).mean
+    name, best = frontier_viability.best_alone(viability)
+    assert (name, best.mean) == min(learners.items(), key=lambda item: item[1])
+    (goals,) = viability.study.tables(viability)
+    assert "nobody above the best alone" in goals.headings[3]
+    assert "nobody above 2-UCB" in goals.headings[4]
 
 
 # --- verdicts -------------------------------------------------------------------------------------------------

@@ -116,8 +116,9 @@ def _settled(played: Played, place: int, name: str) -> str:
     if (name + SETTLED, place) not in played.results:
         return "–"
     result = played.result(place, name + SETTLED)
-    finished = "" if result.finished == 1 else f" (finished in {result.finished:.0%})"
-    return held(rationality(played, place, name + SETTLED)) + finished
+    shares = {"finished": result.finished, "viable": result.viable}
+    rest = [f"{word} in {share:.0%}" for word, share in shares.items() if share is not None and share < 1]
+    return held(rationality(played, place, name + SETTLED)) + (f" ({', '.join(rest)})" if rest else "")
 
 
 # --- the figure -----------------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ def _plan(study: Study, seed: int, need: Callable[[Task | Trial, int | None], st
                 seed,
                 study.checkpoints,
                 line.fee,
+                line.alone,
                 prepaid=line.prepaid(at),
                 underwriting=line.underwriting,
             )

@@ -50,6 +50,8 @@ class Line:
         What everyone prepays at each place; a pool and dues need it.
     underwriting
         The most that the controller may lose; None for the settlement's default.
+    alone
+        The learner alone that limits the charges of an equal share, as for `partage.play`; by default the best.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Line:
     most_runs: Callable[[int], int | None] = lambda at: None
     prepaid: Callable[[int], float | None] = lambda at: None
     underwriting: float | None = None
+    alone: str | None = None
 
 
 class Curve(NamedTuple):
