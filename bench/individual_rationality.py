@@ -202,6 +202,9 @@ def main():
     parser.add_argument(
         "--out", help="write every case to this file, one line of JSON each, and go on after the last"
     )
+    parser.add_argument(
+        "--pool", action="store_true", help="then compare a pool with what --out says of learners alone"
+    )
     parser.add_argument("--viable", action="store_true", help="count the finished runs that are not viable, by terms")
     parser.add_argument("--runs", type=int, default=1, help="of each game, with --viable")
     asked = parser.parse_args()
@@ -227,7 +230,10 @@ def main():
             spent = time.perf_counter() - started
             print(f"\r{done} of {len(todo)} cases, {spent:.0f} s", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    report([cases[key] for key in sorted(cases) if key[0] < asked.games and key[1] in asked.rules])
+    wanted = [cases[key] for key in sorted(cases) if key[0] < asked.games and key[1] in asked.rules]
+    if asked.pool:
+        return judge_pool(wanted, asked.seed)
+    report(wanted)
 
 
 # --- what came out --------------------------------------------------------------------------------------------
@@ -291,6 +297,31 @@ def verdict(measured, place):
 def confirmed(case, place):
     """Whether something that was above at first is above by two standard errors in the second, larger sample."""
     return bool(case.again and excess(case.first, place) and verdict(case.again, place) == "fails")
+
+
+def judge_pool(cases, seed):
+    """Settle by a pool whose members prepay enough; print the games whose worst agent is above the best alone."""
+    above = []
+    for done, case in enumerate(cases, 1):
+        _, game = random_game(np.random.default_rng([seed, case.game]))
+        best = best_of(case.again or case.first)
+        terms = {"settlement": "pool", "prepaid": 1e9, "baseline": False, "jobs": 1}
+        # The worst of many agents over few runs looks worse than it is, so other runs judge the same agent.
+        first = play(game, RULES[case.rule], runs=20, seed=seed + 4 * case.game + 3, **terms)
+        runs, agent = max(20, min(400, int(2e6 / first.broadcasts.mean))), first.worst_agent
+        result = play(game, RULES[case.rule], runs=runs, seed=2 * seed + 4 * case.game, **terms)
+        worst = Value(*result.incentive_regret(agent))
+        print(f"\r{done} of {len(cases)} games", end="", file=sys.stderr, flush=True)
+        if worst.mean > best.mean:
+            above.append(
+                f"game {case.game}, {case.rule}: {worst} against {best}, {worst.above(best):.1f} standard errors"
+            )
+    print(file=sys.stderr)
+    print(
+        f"With a pool, the worst agent's mean is above the best alone in {len(above)} of {len(cases)} games.",
+        *above,
+        sep="\n",
+    )
 
 
 def count_viable(games, runs, seed):
