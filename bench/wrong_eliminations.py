@@ -48,9 +48,9 @@ def watch(game, rule, keys):
         tie_order = permutation(k0, k1, TIE_ORDER, game.arms)
         rank = ranks(tie_order)
         counts[:], sums[:], active[:], group_of[:] = 0, 0.0, True, -1
-        case, leader = new_case(game.arms), tie_order[0]
+        case, leader = new_case(rule, game.arms), tie_order[0]
         eliminated = False
-        n_active = open_arms(rule, counts, active, leader, case)
+        n_active = open_arms(rule, 0, counts, sums, active, leader, case)
         for pull in range(game.agents * game.horizon):
             agent = pull % game.agents
             arm = -1
@@ -62,11 +62,12 @@ def watch(game, rule, keys):
                     arm = i
             if arm < 0:
                 continue
-            sums[arm] += next_reward(k0, k1, game.rewards, arm, counts[arm], TAPE, word, group_of)
+            reward = next_reward(k0, k1, game.rewards, arm, counts[arm], TAPE, word, group_of)
+            sums[arm] += reward
             counts[arm] += 1
-            leader = revise(rule, game.two_log, arm, counts, sums, active, game.public, rank, leader, case)
+            leader = revise(rule, game.two_log, arm, reward, counts, sums, active, game.public, rank, leader, case)
             eliminated |= not active[0]
-            n_active = open_arms(rule, counts, active, leader, case)
+            n_active = open_arms(rule, 0, counts, sums, active, leader, case)
             if eliminated or n_active <= 1:  # nothing more is shared
                 break
         wrong += eliminated
@@ -84,7 +85,7 @@ def wrong_eliminations(arms, horizon, agents, runs, seed=0, rule=None):
     sharing = Sharing.everything(1, len(arms)) if agents == 1 else Sharing.round_robin(agents, len(arms))
     table = game_table(Game(arms, sharing, horizon))
     kernel = kl_etc if isinstance(rule, KLETC) else balanced_glr
-    return int(watch(table, kernel.rule_table(rule or BalancedGLR(), table), _keys(seed, runs)))
+    return int(watch(table, kernel.rule_table(rule or BalancedGLR(indifference=False), table), _keys(seed, runs)))
 
 
 def interval(wrong, runs):
@@ -96,9 +97,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rule", choices=["balanced-glr", "kl-etc"], default="balanced-glr")
+    parser.add_argument("--evidence", choices=["likelihood", "betting"], default="likelihood", help="of balanced-glr")
     parser.add_argument("--scale", type=float, default=1.0, help="times the runs")
     asked = parser.parse_args()
-    rule = BalancedGLR() if asked.rule == "balanced-glr" else KLETC()
+    rule = BalancedGLR(evidence=asked.evidence, indifference=False) if asked.rule == "balanced-glr" else KLETC()
     tasks = [(name, horizon, agents) for name in GAMES for horizon in HORIZONS for agents in (1, 3)]
 
     def measure(task):
@@ -111,7 +113,9 @@ def main():
     with ThreadPoolExecutor(2) as pool:
         measured = dict(zip(tasks, pool.map(measure, tasks)))
 
-    table = Table(title=f"{asked.rule}: runs in which the best arm was ever eliminated, in % (99 % interval)")
+    table = Table(
+        title=f"{asked.rule} ({asked.evidence}): runs in which the best arm was ever eliminated, in % (99 % interval)"
+    )
     for column in ("arms", "agents", *(f"T = {horizon}" for horizon in HORIZONS)):
         table.add_column(column, justify="left" if column == "arms" else "right")
     table.add_row("allowed: 1/T", "", *(f"{100 / horizon:.3g}" for horizon in HORIZONS), end_section=True)

@@ -100,6 +100,14 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "rule's name is a list": (lambda: make_rule([]), ("[]", "two-ucb", "full-sharing")),
     "rule's name is None": (lambda: make_rule(None), ("None", "two-ucb", "full-sharing")),
     "balance for 2-UCB": (lambda: make_rule("two-ucb", balance=2.0), ("two-ucb", "2.0", "no balance")),
+    "sees too much": (lambda: partage.Thompson(sees="all"), ("sees", "'all'", "own, shared or both")),
+    "sees None": (lambda: partage.IMED(sees=None), ("sees", "None", "own, shared or both")),
+    "sees a list": (lambda: make_rule("kl-ucb", sees=["own"]), ("sees", "['own']", "own, shared or both")),
+    "sees for 2-UCB": (lambda: make_rule("two-ucb", sees="both"), ("two-ucb", "'both'", "no sees")),
+    "broadcast price below 0": (
+        lambda: partage.play(GAME, ETC, broadcast_price=-1),
+        ("broadcast price", "-1", "at least 0"),
+    ),
     "runs below 1": (lambda: partage.play(GAME, ETC, runs=0), ("runs", "0", f"{WHOLE} 1")),
     "half a run": (lambda: partage.play(GAME, ETC, runs=2.5), ("runs", "2.5", f"{WHOLE} 1")),
     "seed below 0": (lambda: partage.play(GAME, ETC, seed=-1), ("seed", "-1", f"{WHOLE} 0")),
@@ -132,6 +140,22 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "fee is a word": (
         lambda: partage.play(GAME, ETC, settlement="equal-share", fee="much"),
         ("fee", "'much'", "at least 0"),
+    ),
+    "a learner alone that does not exist": (
+        lambda: partage.play(GAME, ETC, alone="chance"),
+        ("alone", "'chance'", "two-ucb, kl-ucb, imed, thompson, best"),
+    ),
+    "coverage is a word": (
+        lambda: partage.play(GAME, ETC, settlement="equal-share", coverage="much"),
+        ("coverage", "'much'", "0.5 to below 1"),
+    ),
+    "coverage of 1": (
+        lambda: partage.play(GAME, ETC, settlement="equal-share", coverage=1),
+        ("coverage", "1", "0.5 to below 1"),
+    ),
+    "coverage of the paper's": (
+        lambda: partage.play(GAME, ETC, settlement="paper", coverage=0.9),
+        ("coverage", "0.9", "paper has none"),
     ),
     "played nowhere": (lambda: partage.play(GAME, ETC, on=None), ("place", "None", "threads")),
     "audit of no game": (lambda: partage.audit("game.toml"), ("game", "'game.toml'", "partage.Game")),
@@ -214,6 +238,9 @@ FLAGS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "balance is a word": ({"balance": "much"}, ("balance", "'much'", "at least 1")),
     "unknown rule": ({"rule": "three-ucb"}, ("rule", "'three-ucb'", "balanced-etc", "no-protocol")),
     "balance for 2-UCB": ({"rule": "two-ucb", "balance": "2"}, ("two-ucb", "2", "no balance")),
+    "sees too much": ({"rule": "imed", "sees": "all"}, ("sees", "'all'", "own, shared or both")),
+    "sees for the default rule": ({"sees": "both"}, ("balanced-etc", "'both'", "no sees")),
+    "balance for IMED": ({"rule": "imed", "sees": "both", "balance": "2"}, ("imed", "2", "no balance")),
     "unknown settlement": ({"settlement": "fair"}, ("settlement", "'fair'", "paper, equal-share")),
     "paper for 2-UCB": ({"rule": "two-ucb", "settlement": "paper"}, ("two-ucb", "not defined", "none")),
     "paper for inf": ({"balance": "inf", "settlement": "paper"}, ("infinite balance", "not defined", "none")),
@@ -413,6 +440,9 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
 FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
     "unknown rule": ('horizon = 100\nrule = "three-ucb"\n' + ENOUGH, ("'three-ucb'", "two-ucb", "no-protocol")),
     "balance for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nbalance = 2\n' + ENOUGH, ("two-ucb", "2", "no balance")),
+    "sees too much": ('horizon = 100\nrule = "imed"\nsees = "all"\n' + ENOUGH, ('"all"', "own, shared or both")),
+    "sees a number": ('horizon = 100\nrule = "imed"\nsees = 2\n' + ENOUGH, ("sees", "2", "own, shared or both")),
+    "sees for 2-UCB": ('horizon = 100\nrule = "two-ucb"\nsees = "own"\n' + ENOUGH, ("two-ucb", "'own'", "no sees")),
     "paper for 2-UCB": (
         'horizon = 100\nrule = "two-ucb"\nsettlement = "paper"\n' + ENOUGH,
         ("two-ucb", "not defined", "equal-share, equal-share-expected, none"),
@@ -422,6 +452,13 @@ FILES_PLAYED: dict[str, tuple[str, tuple[str, ...]]] = {
         'horizon = 100\nsettlement = "equal-share"\nfee = -0.1\n' + ENOUGH,
         ("fee", "-0.1", "at least 0"),
     ),
+    "unknown learner alone": ('horizon = 100\nalone = "chance"\n' + ENOUGH, ("alone", "'chance'", "two-ucb, kl-ucb")),
+    "alone is a number": ("horizon = 100\nalone = 3\n" + ENOUGH, ("alone", "3", "two-ucb, kl-ucb")),
+    "coverage of 2": (
+        'horizon = 100\nsettlement = "equal-share"\ncoverage = 2\n' + ENOUGH,
+        ("coverage", "2", "0.5 to below 1"),
+    ),
+    "coverage for the paper's": ("horizon = 100\ncoverage = 0.9\n" + ENOUGH, ("coverage", "0.9", "paper has none")),
     "fee for the paper's": ("horizon = 100\nfee = 0.1\n" + ENOUGH, ("fee", "0.1", "paper takes none")),
 }
 

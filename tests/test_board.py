@@ -27,6 +27,18 @@ def test_a_record_counts_and_sums_what_was_seen(seen):
         assert (record.counts[arm], record.sums[arm]) == (len(of_arm), sum(of_arm))
 
 
+def test_a_record_and_its_copy_say_what_was_seen_last():
+    record = Record.empty(2)
+    assert (record.latest, record.latest_reward) == (None, None)
+    record.add(0, 0.5)
+    record.add(1, 0.25)
+    copied = record.copy()
+    assert (copied.latest, copied.latest_reward) == (1, 0.25)
+    copied.add(0, 1.0)
+    assert (record.latest, record.latest_reward) == (1, 0.25)
+    assert record == Record([1, 1], [0.5, 0.25])  # which was last does not count
+
+
 def test_a_new_board_has_seen_nothing_and_every_public_arm_is_active():
     fresh = Board(100, [2, 0, 1], [True, False, True])
     assert (fresh.arms, fresh.counts, fresh.actives()) == (3, [0, 0, 0], [0, 2])

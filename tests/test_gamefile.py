@@ -1,12 +1,15 @@
 """The game file says what it says, and flags say the same."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from partage.arms import Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.errors import InputError
 from partage.gamefile import KINDS, GameFile, game_by_flags, read_game
+from partage.rules import parameters
 from partage.sharing import Sharing
 
 ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nmean = 0.5\n[[arms]]\nmean = 0.7\n'
@@ -95,7 +98,45 @@ def test_an_infinite_balance(balance, read):
 
 def test_rule_and_settlement(read):
     file = read('horizon = 100\nrule = "full-sharing"\nsettlement = "none"\n' + ARMS + "[agents]\ncount = 5\n")
-    assert (file.rule, file.balance, file.settlement) == ("full-sharing", None, "none")
+    assert (file.rule, file.balance, file.settlement, file.parameters) == ("full-sharing", None, "none", {})
+
+
+def test_what_agents_see(read):
+    file = read('horizon = 100\nrule = "imed"\nsees = "both"\n' + ARMS + "[agents]\ncount = 5\n")
+    assert (file.rule, file.parameters) == ("imed", {"sees": "both"})
+
+
+def test_every_parameter_of_a_rule_is_a_key(read):
+    keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\n'
+    keys += 'clock = 0.5\ntolerate = 0\nown = 3\nsees = "both"\n'
+    file = read("horizon = 100\n" + keys + ARMS + "[agents]\ncount = 5\n")
+    expected = {
+        "balance": 2.0,
+        "lead": 4.0,
+        "evidence": "betting",
+        "indifference": False,
+        "clock": 0.5,
+        "tolerate": 0,
+        "own": 3,
+        "sees": "both",
+    }
+    assert file.parameters == expected
+    assert set(file.parameters) == set(parameters())
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("balance = 0.5", "the balance is 0.5; it must be a number of at least 1, or inf"),
+        ('lead = "far"', 'the lead is "far"; it must be a finite number of at least 1'),
+        ('lead = "inf"', 'the lead is "inf"; it must be a finite number of at least 1'),
+        ('evidence = "bets"', 'the evidence is "bets"; it must be likelihood or betting'),
+        ("evidence = 1", "the evidence is 1; it must be likelihood or betting"),
+    ],
+)
+def test_a_parameter_that_is_not_allowed(line, sentence, read):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        read(f"horizon = 100\n{line}\n" + ARMS + "[agents]\ncount = 5\n")
 
 
 @pytest.mark.parametrize("horizon", ["1_000_000", "1e6", "1000000.0"])

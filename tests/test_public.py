@@ -13,10 +13,11 @@ NAMES = {
     "arms": "Bernoulli Beta Constant Discrete Empirical RandomBernoulli TruncatedNormal Uniform bernoulli",
     "game": "Game GameFile RandomSharing Sharing read_game",
     "rules": (
-        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NoProtocol Thompson TwoUCB UnbalancedETC rules "
+        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NoProtocol SharedIMED Thompson TwoUCB UnbalancedETC "
+        "rules "
         "Board Draws Pull Record Rule"
     ),
-    "play": "ArmFigures Estimate Result Settlement Tally play play_run",
+    "play": "ArmFigures Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
     "theory": "AuditRow audit",
     "live": "Verified verify",
     "errors": "FileError InputError MissingExtra PartageError RuleError SettlementError",

@@ -24,7 +24,7 @@ def test_words_are_those_of_numpy_and_of_the_engine(key, block, entry, arm, stre
     philox = np.random.Philox(key=np.array(key, np.uint64), counter=before % 2**256)
     found = tape.words(key, block, entry, arm, stream)
     assert list(found) == philox.random_raw(4).tolist()
-    assert found == tuple(int(word) for word in rewards.words(*key, *counter))
+    assert found == tuple(int(word) for word in rewards.words(*np.array(key, np.uint64), *counter))
 
 
 @given(key=KEYS, purpose=st.sampled_from([tape.TIE_ORDER, tape.AGENT_ORDER]), size=st.integers(1, 60))

@@ -18,6 +18,12 @@ def test_our_rules_pass(name):
     check_rule(make_rule(name))
 
 
+@pytest.mark.parametrize("sees", ["shared", "both"])
+@pytest.mark.parametrize("name", ["thompson", "kl-ucb", "imed"])
+def test_our_rules_pass_on_what_is_shared(name, sees):
+    check_rule(make_rule(name, sees=sees))
+
+
 class Greedy:
     """A user's own rule, as small as can be: share the least-broadcast arm if one may, else follow the leader."""
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         BalancedGLR,
         FullSharing,
         NoProtocol,
+        SharedIMED,
         Thompson,
         TwoUCB,
         UnbalancedETC,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
     from partage.simulate.play import play
+    from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
     from partage.tape import Draws
     from partage.theory.audit import audit
@@ -80,6 +82,7 @@ __all__ = [
     "MissingExtra",
     "NoProtocol",
     "PartageError",
+    "Proposal",
     "Pull",
     "RandomBernoulli",
     "RandomSharing",
@@ -89,6 +92,7 @@ __all__ = [
     "RuleError",
     "Settlement",
     "SettlementError",
+    "SharedIMED",
     "Sharing",
     "Tally",
     "Thompson",
@@ -101,6 +105,7 @@ __all__ = [
     "bernoulli",
     "play",
     "play_run",
+    "propose_prepaid",
     "read_game",
     "rules",
     "verify",
@@ -134,6 +139,7 @@ _ROOMS = {
         "BalancedGLR",
         "FullSharing",
         "NoProtocol",
+        "SharedIMED",
         "Thompson",
         "TwoUCB",
         "UnbalancedETC",
@@ -143,6 +149,7 @@ _ROOMS = {
     "sharing": ("RandomSharing", "Sharing"),
     "simulate.chunk": ("play_run",),
     "simulate.play": ("play",),
+    "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),
     "tape": ("Draws",),
     "theory.audit": ("audit",),

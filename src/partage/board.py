@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+MOST_LAPSES = 3  # claims of an arm in a row that may end without a report before other arms stop waiting for it
+
 
 class Pull(NamedTuple):
     """One step of one agent: the arm it pulls, and whether it broadcasts the reward (an explore pull)."""
@@ -16,11 +18,12 @@ class Pull(NamedTuple):
 
 @dataclass
 class Record:
-    """How often each arm was seen, the sum of its rewards, and which arm `add` saw last."""
+    """How often each arm was seen, the sum of its rewards, and which arm and reward `add` saw last."""
 
     counts: list[int]
     sums: list[float]
     latest: int | None = field(default=None, compare=False)
+    latest_reward: float | None = field(default=None, compare=False)
 
     @classmethod
     def empty(cls, arms: int) -> "Record":
@@ -31,11 +34,20 @@ class Record:
         """Record one reward of an arm."""
         self.counts[arm] += 1
         self.sums[arm] += reward
-        self.latest = arm
+        self.latest, self.latest_reward = arm, reward
 
     def copy(self) -> "Record":
         """Return an independent copy of this record."""
-        return Record(list(self.counts), list(self.sums), self.latest)
+        return Record(list(self.counts), list(self.sums), self.latest, self.latest_reward)
+
+
+def total_of(records: Iterable[Record], arms: int) -> Record:
+    """Return all these records as one. Their order does not matter: the sums are rounded once."""
+    several = list(records)
+    return Record(
+        [sum(record.counts[arm] for record in several) for arm in range(arms)],
+        [math.fsum(record.sums[arm] for record in several) for arm in range(arms)],
+    )
 
 
 def radius(horizon: int, count: float) -> float:
@@ -58,35 +70,55 @@ class Board:
     shared
         Whether somebody shares the arm now. In live play a public arm may lose its last sharer: it keeps its record,
         and cannot be explored until it is shared again.
+    sharers
+        How many share the arm now.
     claims
         Explore pulls of each arm that were handed out and not yet reported; always 0 where reports are instant.
+    lapses
+        Claims of each arm that ended without a report since its last broadcast; always 0 where reports are instant.
     record
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
     by_member
         The same for each member that broadcast: who broadcast what.
+    claimed
+        For each member, the claims on each arm that it may still report: open ones, and those that lapsed.
     active
         Whether the arm is not eliminated (the paper's A(t)). A rule's `revise` eliminates arms.
     state
         Public state of the rule, which `revise` updates. It must be plain JSON data; None if the rule has none.
+    leading
+        The arm that a commit pulls; None if that is the active arm with the highest mean. A rule's `revise` sets it.
     rank
         The position of each arm in the tie order.
+    clock
+        The group's pulls so far, rounded down to a power of 1.25 (`partage.clock`).
+    all_pulls
+        The pulls of all agents together by the end, as far as it is known; 0 if it is not.
     """
 
     horizon: int
     tie_order: Sequence[int]
     public: list[bool]
     shared: list[bool] = field(init=False)
+    sharers: list[int] = field(init=False)
     claims: list[int] = field(init=False)
+    lapses: list[int] = field(init=False)
     record: Record = field(init=False)
     by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
+    claimed: dict[Hashable, dict[int, int]] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
+    leading: int | None = field(init=False, default=None)
     state: Any = field(init=False, default=None)
     rank: list[int] = field(init=False)
+    clock: int = field(init=False, default=0)
+    all_pulls: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         arms = len(self.tie_order)
         self.shared = list(self.public)
+        self.sharers = [int(public) for public in self.public]
         self.claims = [0] * arms
+        self.lapses = [0] * arms
         self.record = Record.empty(arms)
         self.active = list(self.public)
         self.rank = [0] * arms
@@ -94,21 +126,41 @@ class Board:
             self.rank[arm] = rank
 
     def copy(self, *, by_member: bool = True) -> "Board":
-        """Return an independent copy of this board, with an empty `by_member` unless it is wanted."""
+        """Return an independent copy of this board, without what is kept by member unless it is wanted."""
         other = Board(self.horizon, self.tie_order, list(self.public))
         other.shared, other.claims, other.active = list(self.shared), list(self.claims), list(self.active)
+        other.lapses = list(self.lapses)
+        other.sharers, other.leading = list(self.sharers), self.leading
         other.record = self.record.copy()
         if by_member:
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+            other.claimed = {member: dict(claims) for member, claims in self.claimed.items()}
         other.state = copy.deepcopy(self.state)
+        other.clock, other.all_pulls = self.clock, self.all_pulls
         return other
 
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
         """Record one reward that a member broadcast. Call the rule's `revise` afterwards."""
         self.record.add(arm, reward)
+        self.lapses[arm] = 0
         if member not in self.by_member:
             self.by_member[member] = Record.empty(self.arms)
         self.by_member[member].add(arm, reward)
+
+    def set_aside(self, member: Hashable) -> None:
+        """Take a member's broadcasts out of the record and make every public arm active again.
+
+        The rule's state starts afresh. Call the rule's `revise` afterwards, until nothing changes.
+        """
+        self.by_member.pop(member, None)
+        self.record = total_of(self.by_member.values(), self.arms)
+        self.active = list(self.public)
+        self.state = self.leading = None
+
+    @property
+    def pulls_left(self) -> int:
+        """The pulls that the group still has, by the clock."""
+        return max(0, self.all_pulls - self.clock)
 
     @property
     def arms(self) -> int:
@@ -128,9 +180,23 @@ class Board:
         """Return the active arms that somebody shares: the candidates for exploration."""
         return [arm for arm in range(self.arms) if self.active[arm] and self.shared[arm]]
 
+    def stalled(self, arm: int) -> bool:
+        """Whether the arm's last claims all ended without a report, so that no other arm waits for it."""
+        return self.lapses[arm] >= MOST_LAPSES
+
+    def awaited(self, arms: Sequence[int], at_least: int = 1) -> Sequence[int]:
+        """Return those of these arms that are not stalled, or all of them if that leaves fewer than `at_least`."""
+        found = [arm for arm in arms if not self.stalled(arm)]
+        return found if len(found) >= at_least else arms
+
     def handed(self, arm: int) -> int:
         """Return how often the arm was broadcast or is about to be: N_i plus the claims on it."""
         return self.record.counts[arm] + self.claims[arm]
+
+    def handed_to(self, member: Hashable, arm: int) -> int:
+        """Return how often a member broadcast the arm or may still do so: what it claimed counts."""
+        record, claims = self.by_member.get(member), self.claimed.get(member)
+        return (record.counts[arm] if record else 0) + (claims.get(arm, 0) if claims else 0)
 
     def mean(self, arm: int) -> float:
         """Return the mean of the broadcast rewards; an arm that was never broadcast ranks below all others."""
@@ -154,5 +220,5 @@ class Board:
         return min(arms, key=lambda arm: (-self.mean(arm), self.rank[arm]))
 
     def leader(self) -> int:
-        """Return the active arm with the highest mean, which a commit pulls."""
-        return self.best(self.actives())
+        """Return the arm that a commit pulls: the active arm of the highest mean, unless the rule says otherwise."""
+        return self.best(self.actives()) if self.leading is None else self.leading

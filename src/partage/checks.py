@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 
 from partage.errors import InputError
 
@@ -38,3 +39,14 @@ def number_from(what: str, value: object, low: float, *, finite: bool = True) ->
     if finite and math.isinf(value):
         raise InputError(f"{what} is {value!r}; it must be {allowed}.")
     return float(value)
+
+
+def one_of(what: str, value: object, names: Sequence[str]) -> str:
+    """Return `value` if it is one of these names.
+
+    >>> one_of("The evidence", "betting", ("likelihood", "betting"))
+    'betting'
+    """
+    if not isinstance(value, str) or value not in names:
+        raise InputError(f"{what} is {value!r}; it must be {', '.join(names[:-1])} or {names[-1]}.")
+    return value

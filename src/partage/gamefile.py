@@ -1,7 +1,7 @@
 """Game files (TOML), and games from command-line flags. Both are tables with the same keys, read by the same code.
 
 horizon = 1_000_000
-balance = 1.0                   # optional, like rule, settlement, fee and order (see below)
+balance = 1.0                   # optional, like rule, its other parameters, settlement, fee and order (see below)
 
 [[arms]]                        # one table per arm
 name = "pens"                   # optional; by default "arm 1" and so on
@@ -22,7 +22,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, Tr
 from partage.checks import count
 from partage.errors import FileError, InputError
 from partage.game import Game, check_size
+from partage.rules import Parameter, parameters
 from partage.sharing import RandomSharing, Sharing
 
 KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
@@ -46,6 +47,9 @@ KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
 
 
+_TERMS = ("settlement", "fee", "alone", "coverage", "prepaid", "underwriting")
+
+
 @dataclass(frozen=True)
 class GameFile:
     """The contents of a game file: the game, and how to play it if the file says so.
@@ -56,16 +60,27 @@ class GameFile:
         The game itself.
     sharing
         The sharing pattern, in words.
-    rule, balance, settlement, fee
-        As in the file; None if absent. Names and the fee are checked later, by rules and settlements.
+    rule, settlement, fee, alone, coverage, prepaid, underwriting
+        As in the file; None if absent. They are checked later, by rules and settlements.
+    parameters
+        The parameters of rules that the file sets, by name. Whether the rule takes them is checked later.
     """
 
     game: Game
     sharing: str
     rule: str | None = None
-    balance: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     settlement: str | None = None
     fee: Any = None
+    alone: Any = None
+    coverage: Any = None
+    prepaid: Any = None
+    underwriting: Any = None
+
+    @property
+    def balance(self) -> float | None:
+        """The balance that the file sets; None if it sets none."""
+        return self.parameters.get("balance")
 
 
 def read_game(path: str | Path) -> GameFile:
@@ -148,7 +163,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", "balance", "settlement", "fee", "order", "arms", "agents", "agent"),
+        optional=("rule", *parameters(), *_TERMS, "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
@@ -171,7 +186,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         listed, names = _listed(_tables("agent", document.get("agent", [])), arms)
         sharing, words = _ordered(listed, "as listed", document.get("order", "fixed"))
 
-    rule, balance, settlement = (document.get(key) for key in ("rule", "balance", "settlement"))
+    rule, settlement = document.get("rule"), document.get("settlement")
     if rule is not None and not isinstance(rule, str):
         raise InputError(f'The rule is {rule!r}; it must be a name, such as "balanced-etc".')
     if settlement is not None and not isinstance(settlement, str):
@@ -180,9 +195,13 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         Game(arms, sharing, horizon, names),
         words,
         rule,
-        None if balance is None else _balance(balance),
+        {key: _parameter(one, document[key]) for key, one in parameters().items() if key in document},
         settlement,
         document.get("fee"),
+        document.get("alone"),
+        document.get("coverage"),
+        document.get("prepaid"),
+        document.get("underwriting"),
     )
 
 
@@ -201,9 +220,9 @@ def _arm(table: Mapping[str, Any], folder: Path) -> Arm:
         raise InputError(f"The reward is {_shown(reward)}; {kinds}.")
     if reward["kind"] not in tuple(KINDS):
         raise InputError(f"The kind is {_shown(reward['kind'])}{_meant(reward['kind'], KINDS)}; {kinds}.")
-    make, parameters = KINDS[reward["kind"]]
-    _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *parameters))
-    values = {key: reward[key] for key in parameters}
+    make, keys = KINDS[reward["kind"]]
+    _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *keys))
+    values = {key: reward[key] for key in keys}
     if isinstance(values.get("sample"), str):
         values["sample"] = _numbers_in(folder / values["sample"])
     return make(**values, name=name)
@@ -264,12 +283,11 @@ def _ordered(sharing: Sharing | RandomSharing, words: str, order: object) -> tup
     return (sharing.in_shuffled_order(), f"{words}, in shuffled order") if order == "shuffled" else (sharing, words)
 
 
-def _balance(value: object) -> float:
-    if value == "inf":
-        return math.inf
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:
-        raise InputError(f"The balance is {_shown(value)}; it must be a number of at least 1, or inf.")
-    return float(value)
+def _parameter(parameter: Parameter, value: object) -> Any:
+    try:
+        return parameter.check(math.inf if value == "inf" else value)
+    except InputError:
+        raise InputError(f"The {parameter.name} is {_shown(value)}; it must be {parameter.allowed}.") from None
 
 
 # --- tables, keys and words ---------------------------------------------------------------------------------

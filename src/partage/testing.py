@@ -108,7 +108,10 @@ class _Watched:
         last = board.arms - 1
         mirror = Board(board.horizon, [last - arm for arm in board.tie_order], board.public[::-1])
         mirror.shared, mirror.claims, mirror.active = board.shared[::-1], board.claims[::-1], board.active[::-1]
+        mirror.sharers = board.sharers[::-1]
+        mirror.leading = None if board.leading is None else last - board.leading
         mirror.record = _mirrored(board.record)
+        mirror.clock, mirror.all_pulls = board.clock, board.all_pulls
         mirror.by_member = {member: _mirrored(record) for member, record in board.by_member.items()}
         mine = frozenset(last - arm for arm in shares)
         answer = self._decide(mirror, mine, _mirrored(own), draws.again())
@@ -122,4 +125,4 @@ class _Watched:
 def _mirrored(record: Record) -> Record:
     """Return a record with its arms numbered backwards."""
     latest = None if record.latest is None else len(record.counts) - 1 - record.latest
-    return Record(record.counts[::-1], record.sums[::-1], latest)
+    return Record(record.counts[::-1], record.sums[::-1], latest, record.latest_reward)

@@ -14,7 +14,15 @@ from partage.client import Agent
 from partage.ledger.config import DEFAULTS
 
 NEW = ["create", "Bakers of [red]", "--arm=Moulin A", "--arm=Moulin B", "--horizon=1e3", "--rule=balanced-glr"]
-NEW += ["--settlement=equal-share", "--fee=0.05", "--value=2", "--claim-seconds=30", "--invites=2"]
+NEW += [
+    "--settlement=equal-share",
+    "--underwriting=100",
+    "--fee=0.05",
+    "--value=2",
+    "--claim-seconds=30",
+    "--invites=2",
+]
+SET = ["create", "Bakers", "--arm=A", "--horizon=9", "--rule=balanced-glr"]
 
 
 def play(path: Path, steps: int) -> str:
@@ -50,6 +58,11 @@ def test_a_collaboration_from_its_creation_to_its_verified_ledger(controller, op
     assert "Bakers of [red]" in shown
     assert "●" in shown
     assert json.loads(operator("show", id, "--json"))["board"]["version"] > 0
+
+    reason = "Its scale was broken until May 3."
+    assert "Haddad (a2) are set aside" in operator("set-aside", id, "a2", "--reason", reason)
+    assert f"The operator set the broadcasts of Haddad aside: {reason}" in " ".join(operator("show", id).split())
+    assert "already been set aside" in operator("set-aside", id, "a2", "--reason", reason, code=2)
 
     assert "if it closed now" in operator("settlement", id)
     assert "pass --yes" in operator("close", id, code=2)
@@ -99,7 +112,20 @@ def _check_that_changes_are_found(whole: Path, folder: Path) -> None:
 def test_the_defaults_are_those_of_the_configuration(operator):
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", "--json"))["id"]
     found = json.loads(operator("show", id, "--json"))
-    assert {name: found[name] for name in DEFAULTS} == DEFAULTS
+    recorded = {**DEFAULTS, "settlement": "none", "alone": "best"}
+    assert {name: found[name] for name in recorded} == recorded
+    flags = ["--settlement=equal-share", "--alone=imed", "--coverage=0.9", "--underwriting=0"]
+    id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", *flags, "--json"))["id"]
+    found = json.loads(operator("show", id, "--json"))
+    assert (found["alone"], found["coverage"]) == ("imed", 0.9)
+
+
+def test_parameters_of_the_rule(operator):
+    given = ["--set=evidence=betting", "--set", "lead = 2.5", "--set=indifference=false"]
+    id = json.loads(operator(*SET, *given, "--json"))["id"]
+    parameters = {"lead": 2.5, "evidence": "betting", "indifference": False}
+    assert json.loads(operator("show", id, "--json"))["parameters"] == parameters
+    assert "balanced-glr with lead 2.5, evidence betting, indifference false\n" in operator("show", id)
 
 
 def test_more_invites(controller, operator):
@@ -121,6 +147,14 @@ def test_more_invites(controller, operator):
         (["create", "Bakers", "--arm=A", "--horizon=9", "--balance=much"], "--balance must be a number"),
         (["create", "Bakers", "--arm=A", "--horizon=9", "--balance=2"], "takes no balance"),
         (["create", "Bakers", "--arm=A", "--horizon=9", "--rule=luck"], "The field rule must be one of"),
+        ([*SET, "--set=lead"], "--set must be NAME=VALUE, such as lead=3, with each name at most once; the rule "),
+        ([*SET, "--set=lead=2", "--set=lead=3"], "takes lead, evidence, indifference, tolerate."),
+        ([*SET, "--set=balance=2"], "use --balance"),
+        ([*SET, "--set=stakes=2"], "no such parameter; it takes lead, evidence, indifference"),
+        ([*SET, "--set=lead=inf"], "The parameter lead is invalid; it must be a finite number of at least 1"),
+        ([*SET, "--set=evidence=1"], "The parameter evidence is invalid; it must be likelihood or betting"),
+        ([*SET, "--rule=shared-imed", "--set=own=30"], "an option of each member's client"),
+        ([*SET, "--rule=luck", "--set=lead"], "the rule luck takes none"),
         (["create", "Bakers", "--horizon=9"], "Missing option"),
         (["ledger", "c0", "-o", "/nowhere/at/all"], "The file /nowhere/at/all cannot be written"),
         (["list", "--url=ftp://there"], "must look like http://127.0.0.1:8000"),

@@ -46,7 +46,8 @@ def test_the_demo_plays_settles_and_verifies(tmp_path, easy):
             "They begin.",
             f"{BEST} is found to be the best",
             f"Closing. Leader: {BEST}",
-            "Settlement equal-share-expected",
+            "Settlement pool",
+            "Everyone prepaid 30",
             "operator.ndjson is valid: the whole ledger",
             "morel.ndjson is valid: an agent's copy",
         )

@@ -9,7 +9,8 @@ from typer.main import get_command
 
 from partage.cli import app
 from partage.ledger.config import DEFAULTS
-from partage.rules import RULES, live_rules
+from partage.ledger.terms import PREPAY, TRUTHFUL
+from partage.rules import RULES, live_parameters, live_rules
 from partage.settle import SETTLEMENTS
 
 
@@ -44,7 +45,12 @@ def test_help_names_every_rule_and_settlement(words, rules):
         assert settlement in shown
     if rules is not RULES:
         assert f"{DEFAULTS['rule']} (default)" in shown
-        assert f"{DEFAULTS['settlement']} (default)" in shown
+        for name in rules:
+            for parameter in live_parameters(name).values():
+                assert f"{parameter.name}: " in shown
+                assert parameter.allowed in shown
+        assert "default pool with --prepaid, otherwise none" in shown
+        assert f"{PREPAY} {TRUTHFUL}" in shown
 
 
 @pytest.mark.parametrize(

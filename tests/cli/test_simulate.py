@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import INTERRUPTIBLE, without_compiling
 from tests.support.patience import PATIENCE
+from typer.main import get_command
 
 import partage
 from partage.cli import app
 from partage.cli.terminal import COMPILING
+from partage.rules import parameters
 
 METRICS = [
     "overall_regret",
@@ -86,6 +88,10 @@ def test_the_keys_of_the_json(run):
         "seconds",
         "metrics",
         "two_ucb_regret",
+        "alone",
+        "alone_regret",
+        "best_alone",
+        "best_alone_at_least",
         "individually_rational",
         "arms",
     ]
@@ -163,6 +169,22 @@ def test_every_rule(rule, balance, settlement, figures):
     assert (found["rule"], found["balance"], found["settlement"]) == (rule, balance, settlement)
 
 
+@pytest.mark.parametrize("rule", ["thompson", "kl-ucb", "imed"])
+@pytest.mark.parametrize("sees", ["own", "shared", "both"])
+def test_what_agents_see(rule, sees, figures, run, file):
+    found = figures(*FLAGS, f"--rule={rule}", f"--sees={sees}")
+    game = partage.Game(partage.bernoulli([0.9, 0.5]), partage.Sharing.round_robin(6, 2), horizon=10_000)
+    expected = partage.play(game, partage.rules.make_rule(rule, sees=sees), runs=4).as_dict()
+    expected.pop("seconds")
+    assert found == expected
+    assert found["rule"] == rule
+    assert found.get("parameters", {}) == ({} if sees == "own" else {"sees": sees})
+    file.write_text(f'rule = "{rule}"\nsees = "{sees}"\n' + FILE)
+    assert figures(str(file), "--runs=4") == found
+    title = rule if sees == "own" else f"{rule} with sees {sees}"
+    assert run(str(file), "--runs=1").startswith(f"{title}: 6 agents")
+
+
 def test_a_long_horizon_plays_without_the_baseline(figures):
     found = figures("--means=0.9,0.5", "--agents=6", "--horizon=1e12", "--runs=3")
     assert found["horizon"] == 10**12
@@ -197,12 +219,35 @@ def test_flags_come_before_the_file(figures, file):
     assert (found["rule"], found["balance"], found["settlement"]) == ("balanced-etc", 2.0, "paper")
 
 
+def test_every_parameter_of_a_rule_is_an_option(figures, file):
+    flags = get_command(app).commands["simulate"].params
+    assert set(parameters()) <= {flag.name for flag in flags}
+    betting = partage.BalancedGLR(lead=4, evidence="betting")
+    game = partage.read_game(file).game
+    expected = partage.play(game, betting, runs=3).as_dict()
+    expected.pop("seconds")
+    assert expected["parameters"] == {"lead": 4.0, "evidence": "betting"}
+    by_flags = ["--rule=balanced-glr", "--lead=4", "--evidence=betting", "--runs=3"]
+    assert figures(str(file), *by_flags) == expected
+    file.write_text('rule = "balanced-glr"\nlead = 4\nevidence = "betting"\n' + FILE)
+    assert figures(str(file), "--runs=3") == expected
+    assert "parameters" not in figures(str(file), "--runs=3", "--lead=3", "--evidence=likelihood")
+    assert "parameters" not in figures(str(file), "--runs=3", "--rule=kl-etc")  # which takes neither
+
+
 def test_the_files_balance_and_settlement_hold_where_the_flags_rule_has_them(figures, file):
     file.write_text('balance = 3\nsettlement = "paper"\n' + FILE)
     found = figures(str(file), "--runs=2", "--rule=full-sharing")
     assert (found["balance"], found["settlement"]) == (3.0, "paper")
     found = figures(str(file), "--runs=2", "--rule=two-ucb")
     assert (found["balance"], found["settlement"]) == (None, "none")
+
+
+def test_what_agents_see_by_flags_and_file(figures, file):
+    file.write_text('rule = "imed"\nsees = "both"\n' + FILE)
+    assert figures(str(file), "--runs=2", "--rule=kl-ucb")["parameters"] == {"sees": "both"}
+    assert figures(str(file), "--runs=2", "--sees=shared")["parameters"] == {"sees": "shared"}
+    assert "parameters" not in figures(str(file), "--runs=2", "--rule=two-ucb")
 
 
 # --- for people -----------------------------------------------------------------------------------------------
@@ -226,16 +271,39 @@ def test_the_tables_show_the_figures_of_the_json(run, figures):
     assert line.split()[3] == "–"
 
 
+def test_both_bars_are_in_the_table(run):
+    assert "2-UCB regret of one agent alone" in run(*FLAGS)
+    assert "best alone, at least (formula)" in run(*FLAGS)
+    assert "best alone: " in run(*FLAGS, "--alone=best")
+    assert "imed regret of one agent alone" in run(*FLAGS, "--alone=imed")
+
+
+def test_the_terms_of_an_equal_share_come_from_flags_or_the_file(figures, file):
+    found = figures(*FLAGS, "--settlement=equal-share", "--fee=0.1", "--alone=imed", "--coverage=0.9")
+    assert (found["alone"], found["coverage"], found["fee"]) == ("imed", 0.9, 0.1)
+    file.write_text('settlement = "equal-share"\nfee = 0.1\nalone = "imed"\ncoverage = 0.9\n' + FILE)
+    assert figures(str(file), "--runs=4") == found
+    assert figures(str(file), "--runs=4", "--coverage=0.95")["coverage"] == 0.95
+    other = figures(str(file), "--runs=4", "--settlement=none")
+    assert (other["settlement"], other["alone"]) == ("none", "imed")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--no-baseline"], "not judged, because 2-UCB alone was not played"),
-        (["--settlement=none", "--sharing=everyone-everything", "--agents=25"], "yes, no agent's mean regret"),
+        (["--no-baseline"], "not judged, because no learner alone was played"),
+        (
+            ["--settlement=none", "--sharing=everyone-everything", "--agents=25", "--alone=two-ucb"],
+            "yes, no agent's mean regret is above 2-UCB's",
+        ),
+        (["--settlement=none", "--sharing=everyone-everything", "--agents=25"], "above the best learner's ("),
+        (["--settlement=none", "--alone=imed"], "above imed's"),
+        (["--settlement=none", "--horizon=2e7"], "too large to play the best learner alone"),
         (["--settlement=none", "--means=0.9,0.1", "--agents=2"], "no, some agent's mean regret is above"),
     ],
 )
 def test_individual_rationality_in_words(flags, words, run):
-    assert words in run(*FLAGS, *flags)
+    assert words in " ".join(run(*FLAGS, *flags).split())
 
 
 def test_version(capsys):

@@ -14,10 +14,10 @@ from partage.ledger.verify import verify
 
 def test_a_collaboration_from_its_creation_to_its_ledger(app: App, tmp_path: Path) -> None:
     operator = app.operator
-    made = operator.create("Bakers", ["a", "b"], 100, invites=2, fee=0.05, value=2.0, claim_seconds=30)
+    made = operator.create("Bakers", ["a", "b"], 100, invites=2, fee=0.05, prepaid=9, value=2.0, claim_seconds=30)
     about = operator.collaboration(made.id)
     assert (about.name, about.arms, about.horizon, about.fee) == ("Bakers", ["a", "b"], 100, 0.05)
-    assert (about.rule, about.settlement) == (DEFAULTS["rule"], DEFAULTS["settlement"])
+    assert (about.rule, about.settlement, about.prepaid) == (DEFAULTS["rule"], "pool", 9.0)
     assert made.id in [one.id for one in operator.collaborations()]
     assert operator.link(made.id, made.invites[0]) == f"{URL}/join#{made.id}.{made.invites[0]}"
 
@@ -38,6 +38,11 @@ def test_a_collaboration_from_its_creation_to_its_ledger(app: App, tmp_path: Pat
     lines = operator.ledger(made.id, tmp_path / "ledger.ndjson")
     assert lines == verify(tmp_path / "ledger.ndjson").lines == 2
     assert b"".join(operator.ledger_parts(made.id)) == (tmp_path / "ledger.ndjson").read_bytes()
+
+
+def test_parameters_of_the_rule(app: App) -> None:
+    made = app.operator.create("Bakers", ["a", "b"], 100, rule="shared-imed", parameters={"lead": 2})
+    assert app.operator.collaboration(made.id).parameters == {"lead": 2.0}
 
 
 def test_the_agents_are_listed(app: App, new: New) -> None:

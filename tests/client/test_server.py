@@ -51,7 +51,7 @@ def test_every_pull_counts_and_the_ledger_has_the_saved_head(
     with ThreadPoolExecutor(3) as threads:
         played = list(threads.map(lambda agent: agent.play(lambda arm: float(arm == "a"), 300), agents))
     for agent, summary, row in zip(agents, played, operator.agents(made.id), strict=True):
-        assert (row.explore, row.commit, row.horizon_left) == (summary.explore, summary.commit, 0)
+        assert (row.explore, row.unnamed, row.horizon_left) == (summary.explore, summary.commit, 0)
         assert agent.unpaid == 0
     assert agents[0].board().version == sum(summary.explore for summary in played)
     assert len(agents[0].settlement().rows) == 1
@@ -62,7 +62,7 @@ def test_every_pull_counts_and_the_ledger_has_the_saved_head(
 
 
 def test_requests_grow_with_broadcasts_and_not_with_pulls(server: Server, operator: Operator) -> None:
-    made = operator.create("trial", ["a", "b"], 20_000, invites=8)
+    made = operator.create("trial", ["a", "b"], 20_000, rule="balanced-glr", invites=8)
     before = requests_of(server)
 
     async def play_all() -> int:
@@ -76,7 +76,7 @@ def test_requests_grow_with_broadcasts_and_not_with_pulls(server: Server, operat
         return version
 
     version = asyncio.run(play_all())
-    assert sum(row.explore + row.commit for row in operator.agents(made.id)) == 160_000
+    assert sum(row.explore + row.unnamed for row in operator.agents(made.id)) == 160_000
     assert requests_of(server) - before < 100 + 20 * version < 16_000
 
 
@@ -138,4 +138,4 @@ def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) ->
     agent.close()
     with second.result() as server, Operator(server.url, "pt_op_test") as operator:
         (row,) = operator.agents(made.id)
-        assert (row.explore, row.commit, row.horizon_left) == (played.explore, played.commit, 0)
+        assert (row.explore, row.unnamed, row.horizon_left) == (played.explore, played.commit, 0)

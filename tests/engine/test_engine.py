@@ -1,12 +1,13 @@
 """The engine against the reference: the same pulls of every agent, the same board, the same eliminations."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.strategies import balances, games, rewards
+from tests.support.strategies import PARAMETERS, balances, games, rewards
 
 from partage import (
     BalancedETC,
@@ -15,6 +16,7 @@ from partage import (
     Game,
     InputError,
     NoProtocol,
+    SharedIMED,
     Sharing,
     bernoulli,
     play,
@@ -27,7 +29,6 @@ from partage.engine.tally import game_table
 from partage.rules import RULES, decider
 
 SEEDS = st.integers(0, 2**63)
-PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
 KEEPS_CURVE = [name for name in RULES if name != "no-protocol"]
 
 
@@ -43,6 +44,34 @@ def rules(name):
 def test_engine_equals_reference(name, data, game, seed):
     rule = data.draw(rules(name))
     assert has_kernel(rule)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), name=st.sampled_from(["balanced-glr", "kl-etc"]), game=games(), seed=SEEDS)
+def test_bounded_influence_equals_the_reference(data, name, game, seed):
+    tolerate = data.draw(st.integers(0, min(3, game.agents - 1)))
+    chosen = data.draw(rules(name).filter(lambda rule: getattr(rule, "evidence", "") != "betting"))
+    rule = replace(chosen, tolerate=tolerate)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=150)
+@given(game=games(), lead=st.sampled_from([1.0, 4.0]), own=st.integers(1, 6), clock=PARAMETERS["clock"], seed=SEEDS)
+def test_own_rewards_equal_the_reference(game, lead, own, clock, seed):
+    rule = SharedIMED(lead, own, clock)
+    assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=20)
+@given(
+    game=games(every_arm_shared=True, horizons=st.integers(500, 3000)),
+    own=st.integers(1, 40),
+    seed=SEEDS,
+)
+def test_own_rewards_equal_the_reference_in_long_games(game, own, seed):
+    """Agents settle, and pulls up to the next tick are counted at once."""
+    rule = SharedIMED(own=own)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
 
@@ -106,7 +135,8 @@ class Spy:
 )
 def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, seed):
     checkpoints = sorted({max(1, round(step * game.horizon)) for step in steps})
-    key, spy = tape.run_keys(seed, 0, 1), Spy(data.draw(rules(name)))
+    rule = data.draw(rules(name).filter(lambda rule: not getattr(rule, "own", 0)))  # with own rewards, none is kept
+    key, spy = tape.run_keys(seed, 0, 1), Spy(rule)
     (run,) = play_runs(game, spy.rule, key, checkpoints)
     curve = run.curve.tolist()
     list(play_runs(game, spy, key))

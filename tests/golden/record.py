@@ -72,12 +72,19 @@ def rules() -> Iterator[tuple[str, Any]]:
     yield "unbalanced-etc", partage.BalancedETC(math.inf)
     yield "balanced-glr", partage.BalancedGLR()
     yield "balanced-glr lead=1.5", partage.BalancedGLR(1.5)
+    yield "balanced-glr that does not stop", partage.BalancedGLR(indifference=False)
+    yield "balanced-glr by betting", partage.BalancedGLR(evidence="betting")
+    yield "shared-imed", partage.SharedIMED()
+    yield "shared-imed own=5", partage.SharedIMED(own=5)
     yield "kl-etc", partage.KLETC()
     yield "kl-etc B=2", partage.KLETC(2.0)
     yield "two-ucb", partage.TwoUCB()
     yield "kl-ucb", partage.KLUCB()
     yield "imed", partage.IMED()
     yield "thompson", partage.Thompson()
+    yield "kl-ucb that sees both", partage.KLUCB(sees="both")
+    yield "imed that sees what is shared", partage.IMED(sees="shared")
+    yield "thompson that sees both", partage.Thompson(sees="both")
     yield "full-sharing", partage.FullSharing()
     yield "no-protocol", partage.NoProtocol()
 
@@ -105,6 +112,10 @@ COMMANDS = (
 )
 
 
+def _is_slow(rule_name: str) -> bool:
+    return rule_name == "no-protocol" or " sees " in rule_name
+
+
 def tally_digest(tally: partage.Tally) -> str:
     """Digest everything that a run's tally holds."""
     digest = hashlib.sha256()
@@ -120,7 +131,7 @@ def played() -> dict[str, Any]:
         f"{rule_name} | {game_name}": [tally_digest(partage.play_run(game, rule, seed=seed)) for seed in SEEDS]
         for game_name, game in games()
         for rule_name, rule in rules()
-        if not (game_name == "long" and rule_name == "no-protocol")  # a step for every pull
+        if not (game_name == "long" and _is_slow(rule_name))  # a step for every pull
     }
 
 
@@ -131,7 +142,7 @@ def settled() -> dict[str, Any]:
         if game_name not in SETTLED:
             continue
         for rule_name, rule in rules():
-            if game_name == "long" and rule_name == "no-protocol":
+            if game_name == "long" and _is_slow(rule_name):
                 continue
             for settlement, fee in SETTLEMENTS:
                 runs = len(SEEDS) if settlement in ("paper", "none") else MEASURED

@@ -15,6 +15,7 @@ from partage.ledger.events import FORMAT, Create, Tell, decode, encode
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
 from partage.ledger.verify import verify
+from partage.ledger.views import collaboration_view
 
 LEDGERS = sorted(RELEASE.glob("*.ndjson"))
 
@@ -46,15 +47,44 @@ def test_new_collaborations_have_the_newest_format() -> None:
     config = {name: getattr(created(), name) for name in created().__struct_fields__}
     for given in ("seq", "time", "format", "tie_seed"):
         del config[given]
-    assert moves.create(START, "0" * 32, **config).format == FORMAT == 2
+    assert moves.create(START, "0" * 32, **config).format == FORMAT == 4
 
 
-@pytest.mark.parametrize("format", [FORMAT, UNSET])
+@pytest.mark.parametrize("format", [FORMAT, 2, UNSET])
 def test_all_events_of_a_collaboration_have_its_format(format: Any) -> None:
     table = eliminated(format)
     table.close()
     assert {event.format for event in table.events} == {format}
     assert verify(table.lines()).ok
+
+
+@pytest.mark.parametrize("format", [2, UNSET])
+def test_older_formats_keep_the_terms_they_began_with(format: Any) -> None:
+    """2-UCB is the bar, the arms left are the rule's, and the coverage is 1 - 2/T."""
+    table = Table(created(format=format, settlement="equal-share"))
+    assert (table.state.settlement.alone, table.state.settlement.coverage) == ("two-ucb", None)
+    new = Table(created(settlement="equal-share", alone="imed", coverage=0.9))
+    assert (new.state.settlement.alone, new.state.settlement.coverage) == ("imed", 0.9)
+    assert not {b"alone", b"coverage"} & {*encode(table.events[0]).split(b'"')}
+
+
+@pytest.mark.parametrize(
+    ("format", "fields"),
+    [
+        (UNSET, {"alone": "best"}),
+        (2, {"coverage": 0.99}),
+        (FORMAT, {"alone": UNSET}),
+        (FORMAT, {"coverage": UNSET}),
+        (FORMAT, {"alone": "chance"}),
+        (FORMAT, {"coverage": 1.0}),
+        (FORMAT, {"coverage": None}),
+    ],
+)
+def test_terms_that_no_controller_writes(format: Any, fields: dict[str, Any]) -> None:
+    create = msgspec.structs.replace(created(format=format, settlement="equal-share"), **fields)
+    found = verify([line(seal(create, GENESIS), create, None)])
+    assert found.problem is not None
+    assert found.problem.line == 1
 
 
 def test_a_tell_states_the_active_arms_when_it_changes_them() -> None:
@@ -84,16 +114,23 @@ def test_the_stated_decision_stands() -> None:
     assert state.board.active == [True, False], "in format 1 the rule decides"
 
 
+@pytest.mark.parametrize(("format", "indifference"), [(UNSET, False), (2, False), (FORMAT, True)])
+def test_the_view_states_the_parameters_that_the_rule_uses(format: Any, indifference: bool) -> None:
+    view = collaboration_view(State(created(rule="balanced-glr", format=format)))
+    assert view.parameters == {"lead": 3.0, "evidence": "likelihood", "indifference": indifference}
+    assert collaboration_view(State(created(format=format))).parameters == {}
+
+
 @pytest.mark.parametrize("extra", [{}, {"stakes": 3}, {"kind": "auction"}])
 def test_a_newer_format_is_refused_in_a_sentence(extra: dict[str, Any]) -> None:
     create = created()
-    body = json.dumps({**json.loads(encode(create)), "format": 3, **extra}).encode()
+    body = json.dumps({**json.loads(encode(create)), "format": FORMAT + 1, **extra}).encode()
     with pytest.raises(Refused) as refusal:
         decode(body)
     assert (refusal.value.status, refusal.value.code) == (501, "newer_format")
-    assert "format 3" in refusal.value.sentence
+    assert f"format {FORMAT + 1}" in refusal.value.sentence
     assert "upgrade" in refusal.value.sentence
-    newer = msgspec.structs.replace(create, format=3)
+    newer = msgspec.structs.replace(create, format=FORMAT + 1)
     found = verify([line(seal(newer, GENESIS), newer, None)])
     assert found.problem is not None
     assert found.problem.line == 1

@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from tests.golden.live import RELEASE, TOKENS
 from tests.support.patience import PATIENCE
+from tests.support.sequences import Table, created
 
+from partage.ledger.events import Close
 from partage.ledger.verify import verify
 
 HEAVY = ("litestar", "matplotlib", "numba", "numpy", "polars", "scipy", "sqlalchemy", "uvicorn")
@@ -78,6 +81,30 @@ def test_a_base_install_verifies_everything_but_ceilings(name: str, measured: bo
     assert not any("partage[server]" in sentence for sentence in full["trusted"])
     assert any("ceiling" in sentence and "computed again" in sentence for sentence in full["checked"]) == measured
     assert not any("ceiling" in sentence and "computed again" in sentence for sentence in found["checked"])
+
+
+@pytest.mark.parametrize("settlement", ["equal-share", "equal-share-expected"])
+@pytest.mark.parametrize("alone", ["best", "imed"])
+def test_a_base_install_computes_ceilings_by_formula(settlement: str, alone: str, tmp_path: Path) -> None:
+    """From format 3 on, unless 2-UCB is the bar."""
+    table = Table(created(horizon=400, settlement=settlement, alone=alone))
+    agents = [table.join(0, 1), table.join(0), table.join()]
+    for _ in range(150):
+        for agent in agents:
+            table.work(agent, lambda arm: 0.9 - 0.7 * arm)
+    table.close()
+    closed = table.events[-1]
+    assert isinstance(closed, Close)
+    assert closed.ceilings is not None
+    assert min(closed.ceilings.values()) > 0
+    assert closed.ceiling_seed is None
+    ledger = tmp_path / "ledger.ndjson"
+    ledger.write_bytes(b"".join(table.lines()))
+    found = run(BLOCK + VERIFY, str(ledger), "")
+    assert found == msgspec.to_builtins(verify(ledger))
+    assert found["problem"] is None
+    assert found["settlement"]["finished"]
+    assert any("every ceiling" in sentence for sentence in found["checked"])
 
 
 def test_a_base_install_does_not_measure_the_ceilings_of_an_open_collaboration() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support import strategies
 from tests.support.sequences import (
     START,
+    TRUTHFUL,
     Step,
     Table,
     balances,
@@ -24,11 +25,26 @@ from tests.support.sequences import (
 )
 
 from partage.arms import reward_table
+from partage.clock import TICKS, rounded
 from partage.engine.reference import play_reference
 from partage.engine.rewards import Rewards
 from partage.game import Game
 from partage.ledger import moves
-from partage.ledger.events import AnyEvent, Claim, Commit, Consent, Create, Join, Lapse, Leave, Tell, decode, encode
+from partage.ledger.events import (
+    AnyEvent,
+    Claim,
+    Commit,
+    Consent,
+    Create,
+    Join,
+    Lapse,
+    Leave,
+    SetAside,
+    Tell,
+    Tick,
+    decode,
+    encode,
+)
 from partage.ledger.fields import checked_reward
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import CODES, Refused
@@ -79,33 +95,50 @@ class Ledger:
         self.requests: dict[tuple[str, str], AnyEvent] = {}
         self.allowed: set[tuple[str, int, int]] = set()  # agent, version, arm that it could have committed to
         self.superseded: dict[int, int] = {}
+        self.claimed: dict[str, int] = {}
         self.out: set[int] = set()
+        self.aside: set[str] = set()
+        self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
 
     def take(self, event: AnyEvent) -> None:
         """Read the next event."""
-        if isinstance(event, Join | Consent | Leave):
-            self.shares[event.agent] = frozenset(() if isinstance(event, Leave) else event.shares)
+        if isinstance(event, Join | Consent | Leave | SetAside):
+            self.shares[event.agent] = frozenset(getattr(event, "shares", ()))
             for waiting in (self.open, self.late):
                 for pull, (agent, arm) in list(waiting.items()):
                     if agent == event.agent and arm not in self.shares[agent]:
                         del waiting[pull]
+                        self.missed[arm] += waiting is self.open
+        if isinstance(event, SetAside):
+            assert event.agent not in self.aside
+            self.aside.add(event.agent)
+            self.superseded[event.version - 1] = event.time
+            self.out.clear()
         elif isinstance(event, Claim):
             assert all(agent != event.agent for agent, _ in self.open.values()), "one open claim per agent"
             assert event.arm in self.shares[event.agent]
+            interval = self.shadow.config.claim_interval
+            if interval is not msgspec.UNSET and event.agent in self.claimed:
+                assert event.time >= self.claimed[event.agent] + 1000 * interval
+            self.claimed[event.agent] = event.time
             self.open[event.seq] = (event.agent, event.arm)
             self.used[event.agent] += 1
         elif isinstance(event, Lapse):
             self.late[event.pull] = self.open.pop(event.pull)
+            self.missed[self.late[event.pull][1]] += 1
         elif isinstance(event, Tell):
             waiting = self.open if event.pull in self.open else self.late
             assert waiting.pop(event.pull) == (event.agent, event.arm)
             assert event.arm in self.shares[event.agent], "agents broadcast only arms that they share"
             self.told[event.arm] += 1
+            self.missed[event.arm] = 0
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
         elif isinstance(event, Commit):
-            self.used[event.agent] += sum(run.pulls for run in event.runs)
-            if not event.asked:
+            self.used[event.agent] += sum(run.pulls for run in event.runs) + (
+                0 if event.unnamed is msgspec.UNSET else event.unnamed
+            )
+            if not event.asked and event.runs:
                 self.reported[event.agent] = event.runs[-1].version
         if isinstance(event, Claim | Commit) and event.request:
             self.requests[event.agent, event.request] = event
@@ -123,8 +156,11 @@ class Ledger:
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
         assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
-        assert board.counts == [self.told[arm] for arm in arms]
-        assert state.version == sum(self.told.values())
+        assert board.lapses == [self.missed[arm] if state.format > 3 else 0 for arm in arms]
+        gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
+        assert board.counts == [self.told[arm] - gone[arm] for arm in arms]
+        assert state.version == sum(self.told.values()) + len(self.aside)
+        assert {agent for agent, member in state.members.items() if member.aside} == self.aside
         for agent, member in state.members.items():
             assert member.shares == self.shares[agent]
             assert member.used == self.used[agent] <= state.config.horizon
@@ -136,13 +172,19 @@ class Ledger:
         if state.config.rule != "balanced-glr":
             assert self.out <= out, "eliminated stays eliminated"
         self.out = out
+        assert board.clock <= rounded(sum(self.used.values()))
+        assert board.clock == 0 or (state.rule.clocked and board.clock in TICKS)
 
-    def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]]) -> bool:
+    def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]], unnamed: int) -> bool:
         """Whether commit pulls may be reported, according to the contract."""
         state = table.state
         now, reported = max(table.now, state.time), self.reported[agent]
         runs = list(runs)
-        if self.used[agent] + sum(pulls for _, _, pulls in runs) > state.config.horizon:
+        if self.used[agent] + sum(pulls for _, _, pulls in runs) + unnamed > state.config.horizon:
+            return False
+        if unnamed and state.format < 3:
+            return False
+        if runs and state.format > 3 and state.config.settlement not in TRUTHFUL:
             return False
         for version, arm, _ in runs:
             gone = version in self.superseded and self.superseded[version] + 1000 < now
@@ -164,20 +206,20 @@ def test_random_sequences(create: Create, happens: list[Step]) -> None:
             ledger.take(event)
         known = len(table.events)
 
-    def commits(agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
+    def commits(agent: str, request: str, *runs: tuple[int, int, int], unnamed: int = 0) -> Any:
         before = len(table.events)
         repeated = (agent, request) in ledger.requests
         gone = table.state.members[agent].left or table.state.closed is not None
-        # Claims that are due lapse first; the report itself does not change the board.
+        # Claims that are due lapse first, and the clock may tick; the report itself does not change the board.
         table_commits = Table.commits
         try:
-            return table_commits(table, agent, request, *runs)
+            return table_commits(table, agent, request, *runs, unnamed=unnamed)
         finally:
             written = [event for event in table.events[before:] if isinstance(event, Commit)]
             for event in table.events[before:]:
-                if isinstance(event, Lapse):
+                if isinstance(event, Lapse | Tick):
                     ledger.take(event)
-            expected = not gone and not repeated and ledger.allows(table, agent, runs)
+            expected = not gone and not repeated and ledger.allows(table, agent, runs, unnamed)
             assert bool(written) == expected
             for event in written:
                 ledger.take(event)
@@ -199,13 +241,14 @@ def test_random_sequences(create: Create, happens: list[Step]) -> None:
 def test_a_snapshot_goes_on_as_the_state_does(create: Create, before: list[Step], after: list[Step]) -> None:
     one = played(create, before)
     other = Table(create)
-    other.state, other.now = State.load(one.state.dump()), one.now
+    other.state, other.now, other.head = State.load(one.state.dump()), one.now, one.head
+    other.rows, other.events = [*one.rows], [*one.events]
     assert kept(other.state) == kept(one.state)
     for step in after:
         first, second = perform(one, step), perform(other, step)
         assert repr(first) == repr(second)
     assert kept(other.state) == kept(one.state)
-    assert [*one.events[-len(other.events) + 1 :]][: len(other.events) - 1] == other.events[1:]
+    assert one.events == other.events
 
 
 @settings(max_examples=60)
@@ -251,6 +294,7 @@ def test_the_references_decisions(bulk: bool, game: Game, data: st.DataObject, r
             rule=rule,
             balance=data.draw(balances(rule)),
             horizon=game.horizon,
+            settlement="equal-share",  # commits are then reported with their arms, which this test compares
         )
     )
     key = run_key(tie_seed)
@@ -265,7 +309,7 @@ def test_the_references_decisions(bulk: bool, game: Game, data: st.DataObject, r
         for agent in order:
             answer = table.ask(agents[agent], None, bulk)
             if answer is None:
-                table.commits(agents[agent], f"step {step}", (state.version, state.target(), 1))
+                table.follow(agents[agent], f"step {step}", 1)
             elif answer.share:
                 table.tell(
                     agents[agent], answer.seq, float(rewards.broadcast(answer.arm, state.board.counts[answer.arm]))

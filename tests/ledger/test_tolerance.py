@@ -16,15 +16,18 @@ from partage import board as boards
 from partage.ledger.events import Commit, Create, Tell
 from partage.ledger.state import State
 from partage.ledger.verify import tolerance, verify
-from partage.rules import balanced_glr, kl_etc
+from partage.rules import balanced_glr, betting, kl_etc
 
 PAYS = {0: 1.0, 1: 0.6, 2: 0.0}
+VARIANTS = {"by-betting": ("balanced-glr", {"evidence": "betting"})}
 NEAR = 5e-11  # how far from the threshold the evidence lies
 
 
 def play(rule: str) -> Table:
     """A game with claims, commit pulls that were asked for, and commit pulls that were reported."""
-    table = Table(created(arms=["a", "b", "c"], rule=rule, horizon=500, settlement="none"))
+    name, parameters = VARIANTS.get(rule, (rule, {}))
+    config = {"rule": name, "parameters": parameters, "settlement": "equal-share"}  # whose commits are named
+    table = Table(created(arms=["a", "b", "c"], horizon=500, **config))
     agents = [table.join(0, 1, 2), table.join(1), table.join(2), table.join(0, 2)]
     for turn in range(80):
         for agent in agents:
@@ -32,7 +35,7 @@ def play(rule: str) -> Table:
             if answer is not None:
                 table.tell(agent, answer.seq, PAYS[answer.arm])
             elif turn % 2:
-                table.commits(agent, f"turn {turn}", (table.state.version, table.state.target(), 2))
+                table.follow(agent, f"turn {turn}", 2)
             else:
                 table.ask(agent)
     return table
@@ -66,6 +69,9 @@ def another_machine(seed: int) -> Change:
         patch.setattr(balanced_glr, "_apart", wobbling(balanced_glr._apart, 5e-10, seed))
         patch.setattr(balanced_glr, "_loss", wobbling(balanced_glr._loss, 2e-10, seed))
         patch.setattr(boards, "radius", wobbling(boards.radius, 4.5e-10, seed))
+        patch.setattr(betting, "largest_bet", wobbling(betting.largest_bet, 5e-10, seed))
+        contest, moved = betting.contest, wobbling(lambda *given: 0.0, 5e-10, seed)
+        patch.setattr(betting, "contest", lambda level, *given: contest(level + moved(*given), *given))
 
     return change
 
@@ -122,6 +128,54 @@ def interval(rule: str) -> Callable[[float], Change]:
     return at
 
 
+@cache
+def wealth(rule: str) -> Callable[[float], Change]:
+    """Put the threshold of wealth where the first elimination happens: between these two, by bisection."""
+    state, arm = before_first_elimination(rule)
+    low, high = 0.0, 1e3
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if betting._is_beaten(state.board, arm, middle) else (low, middle)
+
+    def at(offset: float) -> Change:
+        def change(patch: pytest.MonkeyPatch) -> None:
+            for module in (balanced_glr, betting):
+                patch.setattr(module, "betting_threshold", lambda horizon: low + offset)
+
+        return change
+
+    return at
+
+
+def enough(evidence: float) -> Change:
+    """Stop exploring an arm when there is more evidence against it than this."""
+    return lambda patch: patch.setattr(balanced_glr, "is_indifferent", lambda found, *rest: found > evidence)
+
+
+@cache
+def stop(rule: str) -> Callable[[float], Change]:
+    """Stop exploring exactly where the evidence against an arm lies when that decides what is explored."""
+    with patched(enough(2.0)):
+        table = play(rule)
+    state = State(table.events[0])
+    for event in table.events[1:]:
+        state.apply(event)
+        leader = state.target()
+        if not isinstance(event, Tell) or leader is None:
+            continue
+        board = state.board
+        counts, sums = board.record.counts, board.record.sums
+        for arm in range(3):
+            if arm != leader and counts[arm] and counts[leader]:
+                if state.rule.evidence == "betting":  # type: ignore[attr-defined]
+                    evidence = betting.evidence_of(board)[arm]
+                else:
+                    evidence = balanced_glr._apart(counts[arm], sums[arm], counts[leader], sums[leader])
+                if evidence > 1.0 and differ(rule, enough(evidence + NEAR), enough(evidence - NEAR)):
+                    return lambda offset: enough(evidence + offset)
+    raise AssertionError("the stop decides nothing")
+
+
 def level(evidence: float) -> Change:
     """Gather so much evidence about every arm."""
     return lambda patch: patch.setattr(balanced_glr, "free_evidence", lambda count: evidence)
@@ -160,7 +214,10 @@ CASES = {
     "elimination-kl-etc": ("kl-etc", elimination),
     "elimination-balanced-etc": ("balanced-etc", interval),
     "elimination-unbalanced-etc": ("unbalanced-etc", interval),
+    "elimination-by-betting": ("by-betting", wealth),
     "open-balanced-glr": ("balanced-glr", pace),
+    "stop-balanced-glr": ("balanced-glr", stop),
+    "stop-by-betting": ("by-betting", stop),
 }
 
 

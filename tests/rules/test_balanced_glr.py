@@ -34,7 +34,9 @@ from partage.testing import check_rule
 
 SEEDS = st.integers(0, 2**63)
 LEADS = st.sampled_from([3.0, 1.0, 2.5, 1.1, 10.0])
-RULES = st.one_of(st.builds(BalancedGLR, LEADS), st.builds(KLETC, balances()))
+EVIDENCE = st.sampled_from(["likelihood", "betting"])
+RULES = st.one_of(st.builds(BalancedGLR, LEADS, EVIDENCE, st.booleans()), st.builds(KLETC, balances()))
+UNSTOPPED = st.one_of(st.builds(BalancedGLR, LEADS, EVIDENCE, st.just(False)), st.builds(KLETC, balances()))
 
 
 def revised(made, rule=None):
@@ -312,12 +314,12 @@ def test_while_contenders_are_left_some_arm_is_open(drawn):
         assert opened(made, BalancedGLR(lead))
     counts, sums, active, public, rank = as_arrays(made)
     rule = RuleTable(GLR, 0.0, lead, elimination_threshold(made.arms, made.horizon))
-    case, leader = new_case(made.arms), made.tie_order[0]
+    case, leader = new_case(rule, made.arms), made.tie_order[0]
     for arm in range(made.arms):  # as if each had been broadcast last
         if counts[arm]:
-            leader = revise(rule, 0.0, arm, counts, sums, active, public, rank, leader, case)
+            leader = revise(rule, 0.0, arm, 0.0, counts, sums, active, public, rank, leader, case)
     assert active.tolist() == made.active
-    assert open_arms(rule, counts, active, leader, case) == len(made.actives())
+    assert open_arms(rule, 0, counts, sums, active, leader, case) == len(made.actives())
     assert np.flatnonzero(case.opened).tolist() == opened(made, BalancedGLR(lead))
 
 
@@ -341,7 +343,7 @@ def test_rounding_closes_no_arm():
 
 
 @settings(max_examples=150)
-@given(game=games(every_arm_shared=True, horizons=st.integers(2, 400)), rule=RULES, seed=SEEDS)
+@given(game=games(every_arm_shared=True, horizons=st.integers(2, 400)), rule=UNSTOPPED, seed=SEEDS)
 def test_exploration_goes_on_until_one_contender_is_left(game, rule, seed):
     """With more left somebody explored in every M pulls, so there are at least T broadcasts."""
     tally = play_run(game, rule, seed)

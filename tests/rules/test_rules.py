@@ -14,7 +14,8 @@ from partage.rules.balanced_etc import BalancedETC
 from partage.rules.exploring import commit
 from partage.rules.full_sharing import FullSharing
 from partage.rules.kl_etc import KLETC
-from partage.rules.no_protocol import NoProtocol, seen_by
+from partage.rules.no_protocol import NoProtocol
+from partage.rules.seeing import seen_by
 from partage.rules.two_ucb import TwoUCB
 from partage.sharing import RandomSharing
 

@@ -14,7 +14,9 @@ from tests.support.strategies import board, boards
 from partage import BalancedETC, BalancedGLR, MissingExtra
 from partage.settle import settlement_for
 from partage.settle.core import Measured, ceilings_of, finished, rates_of, settle, uncovered
-from partage.settle.equal_share import gap_end, gaps_of, mean_end
+from partage.settle.ends import gap_end, mean_end
+from partage.settle.equal_share import find_gaps, find_left, find_means, find_risks
+from partage.settle.first_gaps import gaps_of
 from partage.settle.paper import paper_charge, paper_rates
 
 SIDES = st.sampled_from([1.0, -1.0])
@@ -44,6 +46,31 @@ def test_gaps_are_the_same_compiled(at_close, expected):
     assert (best, lower, upper) == (best_compiled, lower_compiled.tolist(), upper_compiled.tolist())
 
 
+@settings(max_examples=200)
+@given(at_close=boards(hidden=True), coverage=st.sampled_from([0.5, 0.9, 0.99, 1 - 1e-12]))
+def test_what_the_record_allows_is_the_same_compiled(at_close, coverage):
+    arms, counts, sums = at_close.arms, at_close.counts, at_close.record.sums
+    left, lower, upper = [False] * arms, [9.0] * arms, [9.0] * arms
+    found = find_left(counts, sums, at_close.public, coverage, left)
+    columns = np.array(counts), np.array(sums), np.array(at_close.public)
+    left_compiled, lower_compiled, upper_compiled = np.zeros(arms, bool), np.full(arms, 9.0), np.full(arms, 9.0)
+    assert find_left.compiled(*columns, coverage, left_compiled) == found
+    assert left_compiled.tolist() == left
+
+    find_gaps(counts, sums, left, at_close.public, coverage, lower, upper)
+    find_gaps.compiled(*columns[:2], left_compiled, columns[2], coverage, lower_compiled, upper_compiled)
+    assert (lower, upper) == (lower_compiled.tolist(), upper_compiled.tolist())
+
+    find_means(counts, sums, coverage, lower, upper)
+    find_means.compiled(*columns[:2], coverage, lower_compiled, upper_compiled)
+    assert (lower, upper) == (lower_compiled.tolist(), upper_compiled.tolist())
+
+    risks, risks_compiled = [9.0] * arms, np.full(arms, 9.0)
+    find_risks(left, lower, upper, risks)
+    find_risks.compiled(left_compiled, lower_compiled, upper_compiled, risks_compiled)
+    assert risks == risks_compiled.tolist()
+
+
 @given(at_close=boards(hidden=True), factor=st.sampled_from([4.0, 5.83, 9.0]))
 def test_the_papers_formulas_are_the_same_compiled(at_close, factor):
     lists = at_close.counts, at_close.active, at_close.public
@@ -64,9 +91,9 @@ def test_the_papers_formulas_are_the_same_compiled(at_close, factor):
 def test_finished_and_uncovered_depend_on_board_and_pulls_alone(closed, one, other):
     at_close, pulls = closed[0], closed[1].tolist()
     found = [settle(settlement, at_close, pulls) for settlement in (one, other)]
-    assert {each.finished for each in found} == {finished(at_close)}
-    expected = uncovered(at_close, pulls)
-    assert {each.uncovered for each in found} == {0.0 if one.name == "none" else expected, expected}
+    for settlement, each in zip((one, other), found, strict=True):
+        assert each.finished == finished(settlement, at_close)
+        assert each.uncovered == (0.0 if settlement.name == "none" else uncovered(settlement, at_close, pulls))
 
 
 @settings(max_examples=60)
@@ -94,7 +121,8 @@ def test_ceilings_without_numba_name_the_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)  # importing it now fails, as if it were not installed
     at_close = board([90, 30], [0.9, 0.2], horizon=1000, gone=[1])
     for name in ("equal-share", "equal-share-expected"):
-        settlement = settlement_named(name)
+        assert ceilings_of(settlement_named(name), at_close, [100]) > (0,), "the formula needs no numba"
+        settlement = settlement_named(name)._replace(alone="two-ucb")
         with pytest.raises(MissingExtra, match=r"pip install 'partage\[server\]'"):
             ceilings_of(settlement, at_close, [100])
         assert rates_of(settlement, at_close)[1] > 0

@@ -7,17 +7,21 @@ import numpy as np
 import pytest
 
 from partage import (
+    IMED,
     BalancedETC,
+    BalancedGLR,
     Estimate,
     Game,
     InputError,
     RandomBernoulli,
+    SharedIMED,
     Sharing,
     TwoUCB,
     bernoulli,
     play,
     play_run,
 )
+from partage.settle import ALONE
 from partage.simulate.fold import FIGURES
 
 PAPER_ARMS = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
@@ -86,12 +90,45 @@ def test_baseline_is_left_out_of_very_long_plays_unless_asked_for():
 
 def test_individual_rationality_compares_regret_where_nothing_is_settled():
     """Alone, 2-UCB is as rational as itself; a lone explorer with nobody to share with is worse off."""
+    # Against the best learner, 2-UCB itself is not rational.
     alone = Game(bernoulli([0.9, 0.5]), Sharing.nothing(agents=1, arms=2), horizon=2000)
-    assert play(alone, TwoUCB(), runs=30).individually_rational is True
+    assert play(alone, TwoUCB(), runs=30, alone="two-ucb").individually_rational is True
+    assert play(alone, TwoUCB(), runs=30).individually_rational is False
     lone = Game(bernoulli([0.9, 0.5]), Sharing.everything(agents=1, arms=2), horizon=2000)
     result = play(lone, BalancedETC(), runs=30, settlement="none")
     assert result.individual_regret(0).mean > result.two_ucb_regret.mean
     assert result.individually_rational is False
+
+
+def test_the_bar_is_the_learner_that_was_asked_for():
+    game = Game(bernoulli([0.9, 0.5, 0.4]), Sharing.round_robin(agents=6, arms=3), horizon=300)
+    results = {alone: play(game, BalancedETC(), runs=20, settlement="none", alone=alone) for alone in (None, *ALONE)}
+    best = results["best"]
+    assert results[None].as_dict() | {"seconds": 0} == best.as_dict() | {"seconds": 0}
+    assert [*best.alone_regret] == ["two-ucb", "kl-ucb", "imed", "thompson"]
+    assert best.bar == min(best.alone_regret.values()) == best.alone_regret[best.best_alone]
+    assert 0 < best.best_alone_at_least < best.bar.mean < best.two_ucb_regret.mean
+    for alone in ("kl-ucb", "imed", "thompson"):
+        assert [*results[alone].alone_regret] == ["two-ucb", alone]
+        assert results[alone].bar == best.alone_regret[alone]
+        assert results[alone].best_alone is None
+    rule = play(game.alone(), IMED(), runs=20, settlement="none", baseline=False)
+    assert best.alone_regret["imed"] == rule.overall_regret
+    paper = play(game, BalancedETC(), runs=20)
+    assert (paper.settlement.alone, paper.bar, [*paper.alone_regret]) == (
+        "two-ucb",
+        paper.two_ucb_regret,
+        ["two-ucb"],
+    )
+    assert paper.best_alone_at_least == best.best_alone_at_least
+
+
+def test_strong_learners_are_left_out_of_long_plays():
+    game = Game(bernoulli([0.9, 0.1]), Sharing.round_robin(agents=2, arms=2), horizon=2 * 10**7)
+    result = play(game, BalancedETC(), runs=2, settlement="none")
+    assert [*result.alone_regret] == ["two-ucb"]
+    assert result.individually_rational is None
+    assert result.best_alone_at_least > 0
 
 
 def test_random_games_are_drawn_anew_in_each_run():
@@ -159,3 +196,30 @@ def test_known_value_of_two_ucb_alone():
     game = Game(bernoulli(PAPER_ARMS), Sharing.nothing(1, 10), horizon=10**6)
     measured = play(game, TwoUCB(), runs=400, seed=0, baseline=False).overall_regret
     assert abs(measured.mean - 742.2) < 4 * math.hypot(measured.stderr, 2.5)
+
+
+def test_a_broadcast_price_counts_as_regret_and_is_compensated():
+    game = Game(bernoulli([0.9, 0.6]), Sharing.round_robin(4, 2), horizon=2000)
+    settings = {"runs": 20, "seed": 3, "settlement": "equal-share-expected", "baseline": False}
+    free = play(game, BalancedGLR(), **settings)
+    priced = play(game, BalancedGLR(), broadcast_price=0.5, **settings)
+    shared = free.frame()["broadcasts"].to_numpy()
+    assert priced.frame()["broadcasts"].to_list() == shared.tolist(), "play is the same"
+    regret, dear = (result.frame()["overall_regret"].to_numpy() for result in (free, priced))
+    assert dear == pytest.approx(regret + 0.5 * shared)
+    for result, price in ((free, 0.0), (priced, 0.5)):
+        frame = result.frame()
+        # What all agents lose after the settlement is what they lost before, plus the profit.
+        incentive = result.folded.incentive.sum() / result.runs
+        assert incentive == pytest.approx((regret + price * shared).mean() + frame["controller_profit"].mean())
+    assert priced.as_dict()["broadcast_price"] == 0.5
+    assert "broadcast_price" not in free.as_dict()
+
+
+def test_commits_by_own_rewards_are_not_compensated():
+    """Only explore pulls are: the controller does not know what such an agent committed to."""
+    game = Game(bernoulli([0.9, 0.3]), Sharing.lists([[0], [1], []], 2), horizon=3000)
+    result = play(game, SharedIMED(own=5), runs=30, seed=1, settlement="equal-share-expected", baseline=False)
+    silent = 2
+    charges = result.folded.incentive[silent] - result.folded.regret[silent]
+    assert charges >= 0, "the one who never explores receives nothing"

@@ -23,6 +23,7 @@ from partage.studies import (
     Line,
     Panel,
     Study,
+    Trial,
     crossing,
     find,
     largest,
@@ -171,6 +172,15 @@ def test_claims_hold_in_a_world_with_sharing():
     assert [claim.verdict(claim.measure(played)) for claim in played.study.claims] == [HOLDS, HOLDS]
 
 
+def test_a_line_may_have_a_pool():
+    terms = {"settlement": "pool", "prepaid": lambda agents: 60 / agents, "underwriting": 5.0, "fee": 0.1}
+    (played,) = play(small(lines=(Line("pool", partage.BalancedGLR(), game, **terms),)))
+    for agents in (3, 6, 30):
+        found = played.result(agents).as_dict()
+        assert (found["settlement"], found["prepaid"], found["underwriting"]) == ("pool", 60 / agents, 5.0)
+        assert found["pooled_charge"]["mean"] <= 60 / agents
+
+
 def test_ratios_have_the_spread_that_is_seen():
     random = np.random.default_rng(0)
     seen = []
@@ -191,6 +201,41 @@ def test_quotients_largest_and_smallest():
 
 
 # --- playing --------------------------------------------------------------------------------------------------
+
+
+def _coin(seed, run):
+    return [float((seed + run) % 2), float(run)]
+
+
+COIN = Trial("coin", ("heads", "run"), _coin, most_runs=5)
+
+
+def test_a_trial_is_played_beside_the_lines_and_alone():
+    (both,) = play(small(trials=(COIN,)), runs=7, seed=3)
+    (alone,) = play(small(lines=(), panels=(), trials=(COIN,)), runs=7, seed=3)
+    for played in (both, alone):
+        assert played.of_trial("coin", "run").tolist() == [0, 1, 2, 3, 4]
+        assert played.of_trial("coin", "heads").tolist() == [1, 0, 1, 0, 1]
+    assert len(both.by_run("overall_regret")) == 7
+
+
+def test_a_trial_is_kept_and_found_again(tmp_path):
+    study, store = small(lines=(), panels=(), trials=(COIN,)), Store(tmp_path, print)
+    for expected in (5, 0):
+        counting = Counting()
+        (played,) = play_studies([study], counting, 7, 3, store)
+        assert len(counting.chunks) == expected
+        assert played.of_trial("coin", "run").tolist() == [0, 1, 2, 3, 4]
+    other = Counting()
+    play_studies([study], other, 7, 4, store)
+    assert len(other.chunks) == 5
+
+
+def test_a_study_needs_a_line_or_a_trial():
+    with pytest.raises(partage.InputError, match="at least one"):
+        small(lines=(), panels=())
+    with pytest.raises(partage.InputError, match="names must differ"):
+        small(trials=(replace(COIN, name="etc"),))
 
 
 def test_a_study_gives_the_figures_of_play():

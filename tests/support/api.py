@@ -17,6 +17,9 @@ from partage.ledger.refusals import CODES
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens servers that live for a test
 OPERATOR = {"PARTAGE_OPERATOR_TOKEN": TOKEN}
 
+# Commits are paid with this settlement, so they are reported by arm and version.
+NAMED: dict[str, Any] = {"settlement": "equal-share-expected", "underwriting": 0}
+
 _connections: dict[str, httpx.Client] = {}  # by the server's address
 
 

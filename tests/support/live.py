@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import httpx
 import msgspec
 from tests.support.patience import PATIENCE
+from tests.support.sequences import TRUTHFUL
 
 from partage.client import Agent, AsyncAgent, Operator
 from partage.client.effects import Wait
@@ -85,7 +86,10 @@ class Live:
     """
 
     def __init__(self, app: App, arms: Sequence[str], horizon: int = 1000, **config: Any) -> None:
-        config = {"rule": "balanced-etc", "settlement": "none"} | config
+        # Commits are paid, so that they are reported by arm and version; most tests look at these.
+        config = {"rule": "balanced-etc", "settlement": "equal-share", "underwriting": 0} | config
+        if config["settlement"] not in TRUTHFUL:
+            del config["underwriting"]
         self.app = app
         created = app.operator.create("Live", arms, horizon, invites=20, **config)
         self.id = created.id

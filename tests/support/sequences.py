@@ -9,25 +9,35 @@ from tests.support.strategies import rewards
 
 from partage.ledger import moves
 from partage.ledger.chain import GENESIS, Row, line, seal
-from partage.ledger.config import Config, checked_config, live_rule
+from partage.ledger.config import PREPAID, Config, checked_config, live_rule
 from partage.ledger.events import FORMAT, AnyEvent, Create, Run, Tell
+from partage.ledger.fields import MOST_MONEY
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.settlement import settlement_of
 from partage.ledger.state import State
-from partage.rules import live_rules
+from partage.rules import live_parameters, live_rules
+from partage.settle import SETTLEMENTS
 
 START = 1_700_000_000_000  # ms
+TRUTHFUL = ("paper", "equal-share", "equal-share-expected")  # settlements that assume truthful members
 Step = tuple[Any, ...]
 
 
 def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **config: Any) -> Create:
-    """Return the first event of a collaboration: balanced-etc with the paper's settlement, unless given."""
+    """Return the first event of a collaboration: balanced-etc with the paper's settlement, unless given.
+
+    Where the format needs it, the operator underwrites as much as is allowed.
+    """
     config = {"name": "Trial", "arms": ["a", "b"], "horizon": 100, "claim_seconds": 1.0, **config}
     config.setdefault("rule", "balanced-etc")
     if config["rule"] == "balanced-etc" and config.get("balance") != "inf":
         config["settlement"] = config.get("settlement") or "paper"
-    checked = checked_config(Config(**config))
+    if config.get("settlement") in TRUTHFUL:
+        config.setdefault("underwriting", MOST_MONEY)
+    elif config.get("settlement") in PREPAID:
+        config.setdefault("prepaid", 3.0)
+    checked = checked_config(Config(**config), 1 if format is UNSET else format)
     return Create(seq=1, time=START, format=format, collaboration="c1", tie_seed=tie_seed, **checked)
 
 
@@ -76,14 +86,25 @@ class Table:
         told = next((event for event in self.events if isinstance(event, Tell) and event.pull == pull), None)
         return PullRows(handed, told)
 
-    def commits(self, agent: str, request: str, *runs: tuple[int, int, int]) -> Any:
-        return self.move(moves.commits, agent, request, [Run(*run) for run in runs])
+    def commits(self, agent: str, request: str, *runs: tuple[int, int, int], unnamed: int = 0) -> Any:
+        return self.move(moves.commits, agent, request, [Run(*run) for run in runs], unnamed)
+
+    def follow(self, agent: str, request: str, pulls: int) -> Any:
+        """Report commits to the leader: with arm and version, or their number where they earn nothing."""
+        if not self.state.names_commits:
+            return self.commits(agent, request, unnamed=pulls)
+        leader = self.state.target()
+        assert leader is not None
+        return self.commits(agent, request, (self.state.version, leader, pulls))
 
     def consent(self, agent: str, *shares: int) -> None:
         self.move(moves.consent, agent, shares)
 
     def leave(self, agent: str) -> None:
         self.move(moves.leave, agent)
+
+    def set_aside(self, agent: str, reason: str = "It told what it did not see.") -> Any:
+        return self.move(moves.set_aside, agent, reason)
 
     def close(self) -> Any:
         return self.move(moves.close, settlement_of(self.state))
@@ -106,24 +127,51 @@ def balances(rule: str) -> st.SearchStrategy[float | str | None]:
     return st.sampled_from([1.0, 2.0, 1.5, "inf"]) if takes else st.none()
 
 
+def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Other parameters that a rule takes in live play."""
+    known: dict[str, st.SearchStrategy[Any]] = {
+        "lead": st.sampled_from([1.0, 2.5]),
+        "clock": st.just(0.1),
+        "evidence": st.just("betting"),
+        "indifference": st.just(False),
+        "tolerate": st.sampled_from([1, 2]),
+    }
+    drawn = st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
+    return drawn.filter(lambda found: not {"evidence", "tolerate"} <= found.keys())  # bets tolerate no liars
+
+
 @st.composite
-def configurations(draw: st.DrawFn, settlements: Sequence[str | None] = (None,)) -> Create:
+def configurations(
+    draw: st.DrawFn,
+    settlements: Sequence[str | None] = (*SETTLEMENTS, "pool"),
+    formats: Sequence[Any] = (FORMAT, FORMAT, 3, 2, UNSET),
+) -> Create:
     """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
     rule = draw(st.sampled_from(list(live_rules())))
     balance = draw(balances(rule))
     settlement = draw(st.sampled_from(settlements))
-    if settlement not in live_rule(rule, balance).settlements:
+    format = draw(st.sampled_from(formats))
+    if settlement not in live_rule(rule, balance).settlements or (settlement in PREPAID and format != FORMAT):
         settlement = "none"
+    surety = {}
+    if format == FORMAT and settlement in TRUTHFUL:
+        surety["underwriting"] = draw(st.sampled_from([0.0, 0.25, MOST_MONEY]))
+    elif settlement in PREPAID:
+        surety["prepaid"] = draw(st.sampled_from([0.5, 1e-6, 7.3, 1000.0]))
+        surety["fee"] = 0.0 if settlement == "dues" else draw(st.sampled_from([0.0, 0.1]))
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
-        format=draw(st.sampled_from([FORMAT, FORMAT, UNSET])),
+        format=format,
         arms=[f"arm {number}" for number in range(arms)],
         rule=rule,
         balance=balance,
+        parameters=draw(parameters(rule)),
         settlement=settlement,
         horizon=draw(st.sampled_from([60, 20, 200, 5, 2])),
         value=draw(st.sampled_from([1.0, 0.01, 1234.5])),
+        claim_interval=0.0 if format != FORMAT else draw(st.sampled_from([0.0, 0.0, 0.4, 1.5])),
+        **surety,
     )
 
 
@@ -162,8 +210,10 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("tell"), _agents(), st.integers(0, 3), rewards()),
         st.tuples(st.just("commits"), _agents(), _requests(), runs),
         st.tuples(st.just("legal"), _agents(), st.integers(0, 5), st.integers(1, 3)),
+        st.tuples(st.just("unnamed"), _agents(), st.sampled_from([1, 2, 30])),
         st.tuples(st.just("consent"), _agents(), _shares()),
         st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
+        st.tuples(st.just("aside"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("wait"), _waits()),
         st.tuples(st.just("wait"), _waits()),
     )
@@ -211,13 +261,17 @@ def perform(table: Table, step: Step) -> Any:
         runs = [(max(0, state.version - back), arm % arms, pulls) for back, arm, pulls in given[2]]
         return _tried(table.commits, agent, given[1], *runs)
     if kind == "legal":
+        if not state.windows:  # only their number is reported
+            return _tried(lambda: table.commits(agent, f"of {state.seq}", unnamed=given[2]))
         window = state.windows[-1 - given[1] % len(state.windows)]
         moment = window.moments[given[1] % len(window.moments)]
         return _tried(table.commits, agent, f"of {state.seq}", (window.version, max(0, moment[1]), given[2]))
+    if kind == "unnamed":
+        return _tried(lambda: table.commits(agent, f"of {state.seq}", unnamed=given[1]))
     if kind == "consent":
         return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
-    assert kind == "leave"
-    return _tried(table.leave, agent) if given[1] == 4 else None  # or soon no agent would be left
+    move = {"leave": table.leave, "aside": table.set_aside}[kind]
+    return _tried(move, agent) if given[1] == 4 else None  # or soon no agent would be left
 
 
 def _tried(move: Callable[..., Any], *given: Any) -> Any:

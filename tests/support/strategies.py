@@ -85,7 +85,16 @@ def balances() -> st.SearchStrategy[float]:
 
 
 # Values to try of each parameter of a rule.
-PARAMETERS = {"balance": balances(), "lead": st.sampled_from([3.0, 1.0, 2.5])}
+PARAMETERS = {
+    "balance": balances(),
+    "lead": st.sampled_from([3.0, 1.0, 2.5]),
+    "sees": st.sampled_from(["own", "shared", "both"]),
+    "evidence": st.sampled_from(["likelihood", "betting"]),
+    "indifference": st.booleans(),
+    "clock": st.sampled_from([1.0, 1e-3, 0.3, 7.0]),
+    "tolerate": st.just(0),  # tests of bounded influence try others
+    "own": st.sampled_from([0, 0, 3]),
+}
 
 
 def rules() -> st.SearchStrategy[BuiltIn]:

@@ -9,13 +9,13 @@ from concurrent.futures import ProcessPoolExecutor
 from partage.compiled import folder
 
 
-def warm_up(name: str) -> None:
+def warm_up(name: str, sees: str | None = None) -> None:
     """Play a rule on two small games, and settle and audit it in every way that fits."""
     import partage
     from partage.rules import make_rule
     from partage.theory.audit import audit
 
-    rule, arms = make_rule(name), partage.bernoulli([0.9, 0.1])
+    rule, arms = make_rule(name, sees=sees), partage.bernoulli([0.9, 0.1])
     for sharing in (partage.Sharing.round_robin(3, 2), partage.Sharing.lists([[0], [0]], 2)):
         game = partage.Game(arms, sharing, horizon=50)
         for settlement in ("paper", "equal-share", "equal-share-expected"):
@@ -34,7 +34,8 @@ def main() -> None:
     from partage.rules import RULES
 
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(warm_up, RULES))
+        seeing = [name for name, rule in RULES.items() if hasattr(rule, "sees")]
+        list(pool.map(warm_up, [*RULES, *seeing], [None] * len(RULES) + ["both"] * len(seeing)))
     done.touch()
 
 

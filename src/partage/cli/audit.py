@@ -29,6 +29,8 @@ def audit(
 ) -> None:
     """Check the paper's theorems on simulated runs: premise, bound, measured value, verdict.
 
+    If the game file names a settlement that limits the controller's loss, its promises are checked too.
+
     [bold]partage audit game.toml --runs 1000[/bold]
     """
     require("The audit", "research")
@@ -36,6 +38,8 @@ def audit(
     from partage.gamefile import number, read_game
     from partage.report.audit_table import show
     from partage.report.simulation_table import described
+    from partage.rules.rule import changed_parameters
+    from partage.settle import settlement_for
     from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
 
@@ -50,10 +54,12 @@ def audit(
             )
         else:
             played = read_game(file)
-            name, rule, *_ = choose(file, played)
+            name, rule, settled, terms = choose(file, played)
+            settlement = settlement_for(settled, rule, **terms)
             wanted = usual_runs(played.game) if wanted is None else wanted
-            rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress))
-            about = f"{described(name, getattr(rule, 'balance', None))}, sharing {played.sharing}"
+            rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress, settlement))
+            played_by = described(name, getattr(rule, "balance", None), changed_parameters(rule))
+            about = f"{played_by}, sharing {played.sharing}"
             sections = [Section(str(file), f"{about}: {describe(played.game)}", int(wanted), rows)]
     if json:
         typer.echo(as_json(as_dict(sections, int(from_seed), time.perf_counter() - started)))

@@ -2,17 +2,19 @@
 
 import csv
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from partage import environment
-from partage.cli.facts import names, parameter_help, settlements, with_rules
+from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, set_help, settlements, with_rules
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
-from partage.rules import live_rules
+from partage.ledger.terms import PREPAY, TRUTHFUL
+from partage.rules import live_parameters, live_rules
 
 if TYPE_CHECKING:
     from partage.client import Operator, SettlementView
@@ -69,9 +71,30 @@ def create(
         str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
     ] = None,
     balance: Annotated[str | None, typer.Option(metavar="B", help=parameter_help("balance", live_rules()))] = None,
+    set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=set_help())] = None,
     settlement: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"Who gets and pays what: {names(settlements(), DEFAULTS['settlement'])}."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Who gets and pays what: {', '.join(settlements())} (default pool with --prepaid, otherwise none). "
+            f"{PREPAY} {TRUTHFUL}",
+        ),
+    ] = None,
+    prepaid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="With pool and dues: the money that every member prepays and cannot lose more than. Partage keeps "
+            "the books; the money moves elsewhere. The command partage prepaid proposes an amount.",
+        ),
+    ] = None,
+    underwriting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="U",
+            help="The most money that you, the operator, can lose (default 0 with pool; paper and the equal shares "
+            "need it).",
+        ),
     ] = None,
     fee: Annotated[
         str | None,
@@ -80,6 +103,13 @@ def create(
             help=f"The controller's fee, as a fraction of all compensations (default {DEFAULTS['fee']:g}).",
         ),
     ] = None,
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"{ALONE_HELP} The default is two-ucb with the paper's settlement, otherwise best."
+        ),
+    ] = None,
+    coverage: Annotated[str | None, typer.Option(metavar="C", help=COVERAGE_HELP)] = None,
     value: Annotated[
         str | None, typer.Option(metavar="V", help=f"Money per unit of reward (default {DEFAULTS['value']:g}).")
     ] = None,
@@ -89,6 +119,14 @@ def create(
             metavar="S", help=f"How long an explore pull may take (default {DEFAULTS['claim_seconds']:g} seconds)."
         ),
     ] = None,
+    claim_interval: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="The least seconds between two explore pulls of one member: about what a real one takes, so that "
+            f"made-up ones earn no more (default {DEFAULTS['claim_interval']:g}).",
+        ),
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -96,7 +134,7 @@ def create(
 ) -> None:
     """Create a collaboration and print its invites, which are shown only once.
 
-    [bold]partage collaboration create "Bakers" --arm "Moulin A" --arm "Moulin B" --horizon 2000 --invites 12[/bold]
+    [bold]partage collaboration create "Bakers" --arm "Moulin A" --arm "Moulin B" --horizon 2000 --prepaid 20[/bold]
     """
     with _operator(url, token_file) as operator:
         made = operator.create(
@@ -105,17 +143,25 @@ def create(
             _number("horizon", horizon),  # type: ignore[arg-type]  # the controller says what is allowed
             rule=rule,
             balance=balance if balance in (None, "inf") else _number("balance", balance),
+            parameters=_parameters(rule or DEFAULTS["rule"], set or []),
             settlement=settlement,
             fee=None if fee is None else _number("fee", fee),
+            prepaid=None if prepaid is None else _number("prepaid", prepaid),
+            underwriting=None if underwriting is None else _number("underwriting", underwriting),
+            alone=alone,
+            coverage=None if coverage is None else _number("coverage", coverage),
             value=None if value is None else _number("value", value),
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
+            claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
     if json:
-        typer.echo(as_json({"id": made.id, "invites": made.invites, "links": links}))
+        typer.echo(as_json({"id": made.id, "invites": made.invites, "links": links, "warnings": made.warnings}))
         return
     typer.echo(f"Created {made.id}.")
+    for warning in made.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
     _print_links(links)
 
 
@@ -130,6 +176,36 @@ def _number(option: str, text: str) -> int | float:
             raise ValueError
     except ValueError:
         raise InputError(f"--{option} must be a number, such as 2000, 1e6 or 0.05.") from None
+    return int(number) if number.is_integer() else number
+
+
+def _parameters(rule: str, given: list[str]) -> dict[str, bool | int | float | str] | None:
+    """Return what the options --set say. The controller checks names and values."""
+    found: dict[str, bool | int | float | str] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value) or name in found:
+            takes = ", ".join(live_parameters(rule)) if rule in live_rules() else ""
+            raise InputError(
+                "--set must be NAME=VALUE, such as lead=3, with each name at most once; "
+                f"the rule {rule} takes {takes or 'none'}."
+            )
+        if name == "balance":
+            raise InputError("The balance has an option of its own; use --balance.")
+        found[name] = _value(value)
+    return found or None
+
+
+def _value(text: str) -> bool | int | float | str:
+    """Return what a text says: true or false, a number, or the text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if number - number != 0:  # JSON has no infinity
+        return text
     return int(number) if number.is_integer() else number
 
 
@@ -176,7 +252,31 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
 
     from partage.report.collaboration_tables import show_collaboration
 
-    show_collaboration(Console(highlight=False), about, board)
+    show_collaboration(Console(highlight=False), about, board, int(time.time() * 1000))
+
+
+@commands.command("set-aside")
+def set_aside(
+    id: Id,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; all members can read it.")],
+    url: Url = LOCAL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Take an agent's broadcasts out of the record, permanently.
+
+    Which arms are eliminated is computed again without them. The agent gets no more claims; what it told before is
+    still compensated.
+
+    [bold]partage collaboration set-aside c0123456789ab a3 --reason "Its scale was broken until May 3."[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        found = operator.set_aside(id, agent, reason)
+    if json:
+        typer.echo(as_json(_builtins(found)))
+        return
+    typer.echo(f"The broadcasts of {found.name} ({found.agent}) are set aside; every member can read why.")
 
 
 @commands.command()
@@ -263,14 +363,13 @@ def _print_settlement(found: "SettlementView", json: bool) -> None:
 
 def _write_csv(found: "SettlementView") -> None:
     """Write the same lines as the operator's page; the net amounts sum to zero."""
-    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net")
+    from partage.ledger.settlement import csv_lines
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in found.rows:
+    for agent, name, *numbers in csv_lines(found):
         # Agents choose their names, and a spreadsheet would read some as formulas.
-        name = f"'{row.name}" if row.name.lstrip()[:1] in tuple("=+-@|") else row.name
-        writer.writerow([name if column == "name" else getattr(row, column) for column in columns])
-    writer.writerow(["controller", "", "", "", found.charge, found.compensation, found.profit])
+        quoted = f"'{name}" if str(name).lstrip()[:1] in tuple("=+-@|") else name
+        writer.writerow([agent, quoted, *numbers])
 
 
 @commands.command()

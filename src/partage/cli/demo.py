@@ -7,8 +7,10 @@ import typer
 
 from partage.cli.facts import names
 from partage.errors import InputError, require
-from partage.ledger.config import DEFAULTS, allowed
+from partage.ledger.config import allowed
 from partage.rules import live_rules
+
+RULE = "balanced-glr"  # it eliminates arms, which is what one wants to watch
 
 
 def demo(
@@ -19,9 +21,7 @@ def demo(
     minutes: Annotated[
         float, typer.Option(metavar="M", help="Maximum minutes of play, even if exploration is not over.")
     ] = 4.0,
-    rule: Annotated[
-        str | None, typer.Option(metavar="RULE", help=f"{names(live_rules(), DEFAULTS['rule'])}.")
-    ] = None,
+    rule: Annotated[str, typer.Option(metavar="RULE", help=f"{names(live_rules(), RULE)}.")] = RULE,
     port: Annotated[int, typer.Option(metavar="PORT", help="0 picks a free port.")] = 0,
     folder: Annotated[
         Path | None,
@@ -37,7 +37,7 @@ def demo(
     """
     if not 0 < pace <= 1000 or not 0 < minutes <= 600:
         raise InputError("The pace must be above 0 and at most 1,000, and the minutes above 0 and at most 600.")
-    if rule is not None and rule not in live_rules():
+    if rule not in live_rules():
         raise InputError(f"The rule must be {allowed('rule')}.")
     require("The demo", "server")
     from rich.console import Console

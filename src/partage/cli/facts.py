@@ -4,7 +4,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from partage.rules import RULES
+from partage.rules import RULES, live_parameters, live_rules, parameters
+from partage.settle import ALONE, COVERAGE
+
+ALONE_HELP = f"The learner that agents could play alone, and are compared with: {', '.join(ALONE)}."
+COVERAGE_HELP = (
+    f"The probability with which an equal-share settlement covers: from 0.5 to below 1 (default {COVERAGE:g})."
+)
 
 
 def names(options: Iterable[str], default: str) -> str:
@@ -31,11 +37,30 @@ def taking(parameter: str, rules: Mapping[str, Any] = RULES) -> list[str]:
 
 def parameter_help(parameter: str, rules: Mapping[str, Any] = RULES) -> str:
     """Return what a parameter of rules does, what is allowed, and which of these rules take it."""
-    found = next(one for rule in rules.values() for one in rule.parameters if one.name == parameter)
+    found = parameters(rules)[parameter]
     *first, last = taking(parameter, rules)
     takers = f"{', '.join(first)} and {last}" if first else last
     summary = found.summary[:1].upper() + found.summary[1:]
-    return f"{summary}: {found.allowed} (default {found.default:g}). Only for {takers}."
+    return f"{summary}: {found.allowed} (default {_defaults(parameter, rules)}). Only for {takers}."
+
+
+def set_help() -> str:
+    """Return what the option --set of a live collaboration can set."""
+    found = dict.fromkeys(name for rule in live_rules() for name in live_parameters(rule))
+    lines = " ".join(f"[bold]{name}[/bold]: {parameter_help(name, live_rules())}" for name in found)
+    return f"A parameter of the rule; repeat the option for each. {lines}"
+
+
+def _defaults(parameter: str, rules: Mapping[str, Any]) -> str:
+    """Return the default of a parameter, or that of each rule if they differ."""
+    found: dict[str, list[str]] = {}
+    for name in taking(parameter, rules):
+        default = next(one.default for one in rules[name].parameters if one.name == parameter)
+        text = str(default).lower() if isinstance(default, (bool, str)) else f"{default:g}"
+        found.setdefault(text, []).append(name)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{text} for {' and '.join(names)}" for text, names in found.items())
 
 
 def with_rules(command: Callable[..., None], rules: Mapping[str, Any]) -> str:

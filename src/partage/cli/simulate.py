@@ -1,13 +1,14 @@
 """The command that simulates a game."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partage.cli.facts import names, parameter_help, settlements, taking
+from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, settlements, taking
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
 from partage.errors import InputError, require
 from partage.rules import RULES
@@ -15,6 +16,7 @@ from partage.rules import RULES
 if TYPE_CHECKING:
     from partage.gamefile import GameFile
 
+TERMS = ("fee", "coverage", "prepaid", "underwriting")
 DEFAULT_RULE = "balanced-etc"  # the paper's rule; live collaborations have other defaults
 HOW_TO_GIVE_A_GAME = (
     "give a game file, as in: partage simulate game.toml, "
@@ -62,8 +64,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's balance and settlement "
-            "still apply if they fit the rule.",
+            help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's settlement and the "
+            "rule's parameters in it still apply if they fit the rule.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -74,6 +76,44 @@ def simulate(
             help=f"{parameter_help('balance')} Overrides the file's.",
             rich_help_panel=PLAY,
         ),
+    ] = None,
+    lead: Annotated[
+        str | None,
+        typer.Option(metavar="L", help=f"{parameter_help('lead')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(metavar="X", help=f"{parameter_help('clock')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(metavar="N", help=f"{parameter_help('own')} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    indifference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="true|false",
+            help=f"{parameter_help('indifference')} Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    sees: Annotated[
+        str | None,
+        typer.Option(
+            metavar="own|shared|both",
+            help=f"{parameter_help('sees')} Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help=f"{parameter_help('evidence')} Overrides the file's.", rich_help_panel=PLAY
+        ),
+    ] = None,
+    tolerate: Annotated[
+        str | None,
+        typer.Option(metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY),
     ] = None,
     settlement: Annotated[
         str | None,
@@ -88,11 +128,52 @@ def simulate(
         str | None,
         typer.Option(
             metavar="F",
-            help="The controller's fee in an equal-share settlement, as a fraction of all compensations "
+            help="The controller's fee in an equal share or a pool, as a fraction of all compensations "
             "(default 0). Overrides the file's.",
             rich_help_panel=PLAY,
         ),
     ] = None,
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{ALONE_HELP} An equal share charges nobody more than it costs. The default is two-ucb with the "
+            "paper's settlement, otherwise best. Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    coverage: Annotated[
+        str | None,
+        typer.Option(metavar="C", help=f"{COVERAGE_HELP} Overrides the file's.", rich_help_panel=PLAY),
+    ] = None,
+    prepaid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="What every agent prepays in the settlements pool and dues, in units of reward: the most that it "
+            "can be charged. partage prepaid proposes an amount. Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    underwriting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="U",
+            help="The most that the controller may lose, in units of reward; compensations are scaled down "
+            "accordingly. The default is 0 for pool, and no limit for paper and the equal shares. Overrides the "
+            "file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
+    broadcast_price: Annotated[
+        str,
+        typer.Option(
+            metavar="P",
+            help="What a broadcast costs the agent that makes it, in units of reward. It counts as regret, and an "
+            "equal share compensates it.",
+            rich_help_panel=PLAY,
+        ),
+    ] = "0",
     runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs.", rich_help_panel=PLAY)] = "100",
     seed: Annotated[
         str, typer.Option(metavar="S", help="The same seed gives the same result.", rich_help_panel=PLAY)
@@ -101,7 +182,8 @@ def simulate(
         bool | None,
         typer.Option(
             "--baseline/--no-baseline",
-            help="Also play 2-UCB alone; the default is to do so if R times T is at most 1e9.",
+            help="Also play learners alone: 2-UCB, and those that --alone needs if T times the number of arms is at "
+            "most 2e7. The default is to do so if R times T is at most 1e9.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -124,11 +206,23 @@ def simulate(
     load("simulate.play")
     from partage.gamefile import number
     from partage.simulate.play import play
+    from partage.simulate.prepaid import covers_little
 
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
     played = _game(file, {name: value for name, value in described.items() if value is not None})
-    name, chosen, settled, taken = choose(file, played, rule, balance, settlement, fee)
+    parameters = {
+        "balance": balance,
+        "lead": lead,
+        "clock": clock,
+        "own": own,
+        "indifference": indifference,
+        "sees": sees,
+        "evidence": evidence,
+        "tolerate": tolerate,
+    }
+    typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
+    name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, alone, typed)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
@@ -138,12 +232,15 @@ def simulate(
                 runs=number(runs),  # type: ignore[arg-type]  # play says what is allowed
                 seed=number(seed),  # type: ignore[arg-type]
                 settlement=settled,
-                fee=taken,
+                **terms,
+                broadcast_price=number(broadcast_price),  # type: ignore[arg-type]
                 baseline=baseline,
                 jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
                 progress=progress,
             )
         )
+    if warning := covers_little(result):
+        typer.echo(warning, err=True)
     figures = result.as_dict(rule=name)
     if json:
         typer.echo(as_json(figures))
@@ -181,30 +278,38 @@ def choose(
     file: Path | None,
     played: "GameFile",
     rule: str | None = None,
-    balance: str | None = None,
+    parameters: Mapping[str, str | None] = MappingProxyType({}),
     settlement: str | None = None,
-    fee: str | None = None,
-) -> tuple[str, Any, str, Any]:
-    """Return the rule's name, the rule, the settlement and its fee: from options, the file, or the defaults."""
+    alone: str | None = None,
+    terms: Mapping[str, str | None] = MappingProxyType({}),
+) -> tuple[str, Any, str, dict[str, Any]]:
+    """Return the rule's name, the rule, the settlement and its terms: from options, the file, or the defaults.
+
+    `parameters` are the rule's and `terms` the settlement's, by name, as they were typed; None if they were not. A
+    settlement or rule chosen by an option takes only those of the file's terms that fit it.
+    """
     from partage.gamefile import at, number
     from partage.rules import make_rule
-    from partage.settle import settlement_for
+    from partage.settle import settlement_for, terms_taken
 
-    by_options = rule is not None or balance is not None
+    given = {key: number(text) for key, text in parameters.items() if text is not None}
+    by_options = rule is not None or bool(given)
     with nullcontext() if by_options or file is None else at(str(file)):
         name = rule or played.rule or DEFAULT_RULE
-        if balance is not None:
-            chosen = make_rule(name, balance=number(balance))
-        elif rule is None or name in taking("balance"):
-            chosen = make_rule(name, balance=played.balance)
-        else:
-            chosen = make_rule(name)
-        taken: Any = (played.fee or 0) if fee is None else number(fee)
+        # If the options chose the rule, those of the file's parameters apply that it takes.
+        kept = {key: value for key, value in played.parameters.items() if rule is None or name in taking(key)}
+        chosen = make_rule(name, **{**kept, **given})
+        typed = {key: number(text) for key, text in terms.items() if text is not None}
+        found = {key: getattr(played, key) for key in TERMS} | typed
         if settlement is not None:
-            settled, taken = settlement, 0 if fee is None and not settlement.startswith("equal-share") else taken
+            settled = settlement
         elif by_options and played.settlement in settlements() and played.settlement not in chosen.settlements:
             settled = "default"  # the file's settlement does not fit the rule that the options chose
         else:
             settled = played.settlement or "default"
-            settlement_for(settled, chosen, taken)  # so that an error names the file
-    return name, chosen, settled, taken
+        if settlement is not None or by_options:  # the file's terms may not fit what the options chose
+            takes = terms_taken(settled)
+            found = {key: value for key, value in found.items() if key in takes or key in typed}
+        checked: dict[str, Any] = {**found, "fee": found.get("fee") or 0, "alone": alone or played.alone}
+        settlement_for(settled, chosen, **checked)  # so that an error names the file
+    return name, chosen, settled, checked

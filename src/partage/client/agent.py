@@ -50,7 +50,7 @@ class Agent(BaseAgent):
     rerun a program that crashed. Use an agent from one thread only; it is not thread-safe.
 
     A crash can lose commit pulls of the last seconds (they do not count in the settlement), and the last few rewards
-    of the agent's own record of arms that nobody shares. It never loses a reward passed to `tell`, and never counts
+    of the agent's own record. It never loses a reward passed to `tell`, and never counts
     anything twice.
 
     Parameters
@@ -59,11 +59,15 @@ class Agent(BaseAgent):
         The controller's address, the collaboration's id, and the token that joining returned.
     state
         The state file. Without one, a crash loses the open claim and whatever was not reported. The file holds the
-        token, so only its owner may read it; if there are arms that nobody shares, it also holds sums of private
-        rewards.
+        token, so only its owner may read it; if there are arms that nobody shares, or with `own_rewards`, it also
+        holds sums of private rewards.
     max_pulls_per_board
         Local pulls per board version (10) while the agent may still have to explore an arm. After those it waits for
         a fresh board, at most one second.
+    own_rewards
+        How many of its own private rewards of each arm the agent uses when it commits (0). It then pulls the arm with
+        the highest mean of the broadcasts and these rewards, and reports such pulls without their arm: nobody learns
+        it, and they are not compensated. If nobody shares some arm, own rewards count for such arms alone.
     patience
         Seconds to keep trying when the controller does not answer (60).
     listen

@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
 
     state: str | os.PathLike[str] | None
     max_pulls_per_board: int
+    own_rewards: int
     patience: float
     listen: bool
     transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None
@@ -48,6 +49,7 @@ class BaseAgent:
             saved,
             saves=self._path is not None,
             max_pulls_per_board=options.get("max_pulls_per_board", 10),
+            own_rewards=options.get("own_rewards", 0),
             patience=options.get("patience", 60.0),
             clock=type(self)._clock,
         )

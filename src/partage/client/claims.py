@@ -100,6 +100,8 @@ class Claims:
         """Count a claim in the horizon, once: the same claim is returned until it is reported."""
         if claim == self._saved.claim:
             return
+        # Its answer came after it was handed out, so the controller waits no longer than this client.
+        self._following.claim_at = self._following.now() + self._following.claim_interval
         counts = 1
         if self._following.left_at_start is not None:  # it may have been open, and counted, before this client began
             counts = self._following.left_at_start - (yield from self._following.horizon_left())

@@ -26,9 +26,14 @@ def board_of(view: BoardView) -> Board:
     board = Board(view.horizon, [number[name] for name in view.tie_order], [arm.public for arm in view.arms])
     board.shared = [arm.sharers > 0 for arm in view.arms]
     board.claims = [arm.claims for arm in view.arms]
+    board.lapses = [arm.lapses for arm in view.arms]
     board.active = [arm.active for arm in view.arms]
     board.record = Record([arm.broadcasts for arm in view.arms], [arm.sum for arm in view.arms])
-    board.state = view.state
+    board.state, board.clock = view.state, view.clock
+    board.sharers = [arm.sharers for arm in view.arms]
+    board.leading = (
+        None if view.leader is None else number[view.leader]
+    )  # where members may lie it is not by the mean
     return board
 
 
@@ -50,8 +55,13 @@ class Following:
         Whether the event stream is open. The listener sets it too.
     arms
         The number of each arm, by name.
-    horizon, report_every
-        Pulls per agent, and seconds between two reports of commit pulls.
+    horizon, report_every, format, tolerate
+        Pulls per agent, seconds between two reports of commit pulls, the terms of the collaboration, and how many
+        members may lie.
+    names_commits
+        Whether commits are reported with arm and version; otherwise they earn nothing, and their number is enough.
+    claim_interval, claim_at
+        The least seconds between two claims, and the time before which the agent gets no claim.
     left_at_start
         For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
         account.
@@ -76,8 +86,10 @@ class Following:
         self.streaming = False
 
         self.arms: dict[str, int] = {}
-        self.horizon = 0
+        self.horizon = self.format = self.tolerate = 0
         self.report_every = LONGEST
+        self.names_commits = True
+        self.claim_interval, self.claim_at = 0.0, -math.inf
         self.left_at_start: int | None = None
         self.begun = False
 
@@ -94,13 +106,19 @@ class Following:
         self.doubtful = False
         self._consent_read_at = -math.inf
 
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return self._clock()
+
     # what the agent may do on this board
 
     @property
     def explores(self) -> bool:
         """Whether the agent shares an open arm and should ask for a claim."""
         assert self.view is not None
-        return self._barren != self.freshness and any(self.view.arms[arm].open for arm in self.shares)
+        if self._barren == self.freshness or self._clock() < self.claim_at:
+            return False
+        return any(self.view.arms[arm].open for arm in self.shares)
 
     @property
     def exploration_ahead(self) -> bool:
@@ -117,8 +135,7 @@ class Following:
     @property
     def leader(self) -> int | None:
         """The arm that a commit pulls; None while no arm is public."""
-        active = self.board.actives()
-        return self.board.best(active) if active else None
+        return self.board.leader() if self.board.actives() else None
 
     # the start
 
@@ -133,7 +150,9 @@ class Following:
             self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
-        self.horizon = config.horizon
+        self.horizon, self.format = config.horizon, config.format
+        self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
+        self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
 
@@ -252,3 +271,4 @@ class Following:
         if shares != self.shares:
             self.shares, self._barren = shares, -1
         self.doubtful = False
+        self.claim_at = self._clock() + me.claim_in

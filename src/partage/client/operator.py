@@ -1,7 +1,7 @@
 """The operator's client: create collaborations, invite agents, read boards, close and settle."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -74,10 +74,16 @@ class Operator:
         *,
         rule: str | None = None,
         balance: float | str | None = None,
+        parameters: Mapping[str, bool | int | float | str] | None = None,
         settlement: str | None = None,
         fee: float | None = None,
+        prepaid: float | None = None,
+        underwriting: float | None = None,
+        alone: str | None = None,
+        coverage: float | None = None,
         value: float | None = None,
         claim_seconds: float | None = None,
+        claim_interval: float | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -87,14 +93,24 @@ class Operator:
         ----------
         name, arms, horizon
             The display name, the names of the arms, and the pulls per agent.
-        rule, balance
-            The rule that decides each pull, and its balance if it takes one: at least 1, or "inf".
+        rule, balance, parameters
+            The rule that decides each pull, its balance if it takes one (at least 1, or "inf"), and its other
+            parameters by name, e.g. `{"evidence": "betting"}`.
         settlement, fee
-            Who gets and pays what, and the controller's fee as a fraction of all compensations.
+            Who gets and pays what, and the controller's fee as a fraction of all compensations. By default "pool"
+            with `prepaid`, otherwise "none".
+        prepaid, underwriting
+            The money that every member prepays, which is the most that it can lose, and the most money that the
+            operator can lose. Partage keeps the books; the money itself moves elsewhere.
+        alone, coverage
+            The learner that agents could play alone instead ("two-ucb", "kl-ucb", "imed", "thompson" or "best"), and
+            the probability with which an equal share covers.
         value
             Money per unit of reward.
         claim_seconds
             How long an explore pull may take.
+        claim_interval
+            The least seconds between two explore pulls of one member.
         invites
             How many agents may join.
         request
@@ -106,10 +122,16 @@ class Operator:
             "horizon": horizon,
             "rule": rule,
             "balance": balance,
+            "parameters": None if parameters is None else dict(parameters),
             "settlement": settlement,
             "fee": fee,
+            "prepaid": prepaid,
+            "underwriting": underwriting,
+            "alone": alone,
+            "coverage": coverage,
             "value": value,
             "claim_seconds": claim_seconds,
+            "claim_interval": claim_interval,
             "invites": invites,
             "request": request,
         }
@@ -130,6 +152,15 @@ class Operator:
     def agents(self, id: str) -> list[AgentView]:
         """Return a collaboration's agents in the order they joined."""
         return self._call(list[AgentView], "GET", _path(id, "/agents"))
+
+    def set_aside(self, id: str, agent: str, reason: str) -> AgentView:
+        """Take an agent's broadcasts out of the record, permanently, for a reason that all members read.
+
+        Which arms are eliminated is computed again without them. The agent gets no more claims; what it told before
+        is still compensated.
+        """
+        path = _path(id, f"/agents/{_word('agent', agent)}/set-aside")
+        return self._call(AgentView, "POST", path, {"reason": reason})
 
     # invites
 

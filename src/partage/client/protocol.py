@@ -20,8 +20,11 @@ from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.reports import Reports
 from partage.client.statefile import AgentState, new_request
+from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
 from partage.rules.exploring import commit
+from partage.rules.seeing import seen_by
+from partage.rules.shared_imed import highest_mean
 
 SAVE_EVERY = 5.0  # seconds between two saves after local pulls only
 
@@ -35,7 +38,7 @@ class Protocol:
         The agent, as stored in its state file.
     saves
         Whether there is a state file.
-    max_pulls_per_board, patience
+    max_pulls_per_board, own_rewards, patience
         As for `Agent`.
     clock
         The time in seconds.
@@ -47,10 +50,12 @@ class Protocol:
         *,
         saves: bool,
         max_pulls_per_board: int = 10,
+        own_rewards: int = 0,
         patience: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         max_pulls_per_board = count("max_pulls_per_board", max_pulls_per_board)
+        self._own_rewards = count("own_rewards", own_rewards, at_least=0)
         self.saved = saved
         self._saves, self._clock = saves, clock
         self._calls = Calls(saved, patience, clock)
@@ -72,6 +77,9 @@ class Protocol:
         reward = checked_reward(reward)
         if self.following.hidden_arms:
             self._own.add(self.following.arms[pull.arm], reward)
+        pulls, rewards = self.saved.first.get(pull.arm, (0, 0.0))
+        if pulls < self._own_rewards:
+            self.saved.first[pull.arm] = (pulls + 1, rewards + reward)
 
     def events(self) -> tuple[str, dict[str, str]]:
         """Return the path of the event stream, and the headers that open it."""
@@ -154,11 +162,31 @@ class Protocol:
             elif reports.too_far_ahead:
                 yield from following.wait_for_fresh(view)
             else:
-                pull = self._owed = reports.hand_out(commit(following.board, self._own).arm)
+                pull = self._owed = self._commit()
                 yield from self._report_or_save()
                 self._owed = None
                 return pull
         return claims.open
+
+    def _commit(self) -> Pull:
+        """Return a pull of the leader, or of the arm that looks best with the agent's own rewards.
+
+        Where nobody shares some arm, own rewards count for such arms alone.
+        """
+        following, hand_out = self.following, self._reports.hand_out
+        if following.hidden_arms or not self._own_rewards:
+            return hand_out(commit(following.board, self._own).arm, once=following.hidden_arms, own=False)
+        arm = highest_mean(following.board, seen_by(following.board, self._first()))
+        assert following.view is not None
+        kept, _ = self.saved.first.get(following.view.arms[arm].name, (0, 0.0))
+        return hand_out(arm, once=kept < self._own_rewards, own=True)
+
+    def _first(self) -> Record:
+        """Return the agent's first private rewards of each arm."""
+        found = Record.empty(len(self.following.arms))
+        for name, (pulls, rewards) in self.saved.first.items():
+            found.counts[self.following.arms[name]], found.sums[self.following.arms[name]] = pulls, rewards
+        return found
 
     def tell(self, pull: Pull, reward: float) -> Steps[None]:
         """Send the reward of a claim."""
@@ -169,7 +197,7 @@ class Protocol:
 
     def flush(self) -> Steps[None]:
         """Report every commit pull not yet reported."""
-        if self.saved.runs or self.saved.report or self.saved.telling or self._reports.uncounted:
+        if self._reports.pending or self.saved.report or self.saved.telling or self._reports.uncounted:
             yield from self._ready()
             yield from self._reports.send()
         yield from self.save()
@@ -190,6 +218,16 @@ class Protocol:
 
     def _begin(self) -> Steps[None]:
         yield from self.following.begin()
+        if self._own_rewards and self.following.format < 3:
+            raise InputError(
+                "This collaboration was created by an earlier release, in which commit pulls name their arm; "
+                "leave own_rewards out."
+            )
+        if self._own_rewards and self.following.tolerate:
+            raise InputError(
+                "This collaboration tolerates liars, and a choice by own rewards and public means does not; "
+                "leave own_rewards out."
+            )
         arms = self.following.arms
         if not self._own.counts:
             self._own = Record.empty(len(arms))
@@ -225,6 +263,8 @@ class Protocol:
         ends = [following.stale_at(), reports.next_due()]
         if following.doubtful:
             ends.append(following.next_check())
+        if following.now() < following.claim_at:
+            ends.append(following.claim_at)
         if self._saves:
             ends.append(self._saved_at + SAVE_EVERY)
         reports.until = min(ends)

@@ -57,6 +57,7 @@ class Reports:
         self._save, self._clock, self._most = save, clock, max_pulls_per_board
         self.until = self.reported_at = -math.inf
         self._pull: Pull | None = None  # what the agent pulls until something changes
+        self._named = True  # whether its arm is reported
         self._budget = self._left = 0  # how often it may be repeated in all, and how often still
         self._fresh = -1  # the freshness of the board that `_on_board` counts for
         self._on_board = 0  # counted pulls on that board
@@ -80,22 +81,41 @@ class Reports:
     @property
     def too_far_ahead(self) -> bool:
         """Whether the agent has made as many pulls on this board as it may, while exploration may still come."""
-        return self._following.exploration_ahead and self._made() >= self._most
+        return self._following.exploration_ahead and self._made() >= self._allowance
 
-    def hand_out(self, arm: int) -> Pull:
-        """Return a pull of this arm, which may be repeated as long as nothing changes."""
+    def hand_out(self, arm: int, *, once: bool, own: bool) -> Pull:
+        """Return a pull of this arm.
+
+        It may be repeated as long as nothing changes, unless its reward may change what the agent pulls next
+        (`once`). If the agent's `own` rewards chose it, the controller does not learn its arm, and neither does it
+        where commits earn nothing.
+        """
         following, view = self._following, self._following.view
         assert view is not None
         budget = following.horizon - self._saved.used
         if following.exploration_ahead:
-            budget = min(budget, self._most - self._made())
-        if following.hidden_arms:
-            budget = 1  # the agent's own record decides, so each reward may change what it pulls next
+            budget = min(budget, self._allowance - self._made())
+        if once:
+            budget = 1
         if self._fresh != following.freshness:
             self._fresh, self._on_board = following.freshness, 0
-        self._pull = Pull(view.arms[arm].name, False, arm != following.leader, view.version, None)
+        hidden = not own and arm != following.leader
+        self._pull = Pull(view.arms[arm].name, False, hidden, view.version, None)
+        self._named = following.names_commits and not own
         self._budget, self._left = budget, budget - 1
         return self._pull
+
+    @property
+    def _allowance(self) -> int:
+        """How many pulls the agent may make on this board while exploration may still come.
+
+        Where the rule reads a clock, exploration never ends, and the clock opens the next arm. It advances by a
+        quarter at a time: an agent that makes an eighth more pulls than before misses little, even if the sharers of
+        an open arm have stopped.
+        """
+        view = self._following.view
+        assert view is not None
+        return max(self._most, self._saved.used // 8) if view.clock else self._most
 
     def _made(self) -> int:
         return self._on_board if self._fresh == self._following.freshness else 0
@@ -116,12 +136,20 @@ class Reports:
         self._on_board += made
         if self._pull.hidden:
             return
+        if not self._named:
+            self._saved.unnamed += made
+            return
         runs, version, arm = self._saved.runs, self._pull.version, self._pull.arm
         if runs and (runs[-1].version, runs[-1].arm) == (version, arm):
             made += runs.pop().pulls
         runs.append(CommitRun(version=version, arm=arm, pulls=made))
 
     # reporting
+
+    @property
+    def pending(self) -> bool:
+        """Whether pulls were counted that are not in a report yet."""
+        return bool(self._saved.runs or self._saved.unnamed)
 
     @property
     def due(self) -> bool:
@@ -131,7 +159,7 @@ class Reports:
     @property
     def due_before_claim(self) -> bool:
         """Whether to report before a claim, which may take long to pull."""
-        return bool(self._saved.runs) and self._clock() >= self.reported_at + self._following.report_every / 4
+        return self.pending and self._clock() >= self.reported_at + self._following.report_every / 4
 
     def next_due(self) -> float:
         """Return when the next report is due."""
@@ -141,10 +169,12 @@ class Reports:
         """Report all commit pulls so far. Report ids are written to disk first, so that none counts twice."""
         self.count()
         saved = self._saved
-        while saved.report is not None or saved.runs:
+        if not self._following.names_commits:
+            self._without_arms()
+        while saved.report is not None or self.pending:
             if saved.report is None:
-                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS])
-                saved.runs = saved.runs[MOST_RUNS:]
+                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
+                saved.runs, saved.unnamed = saved.runs[MOST_RUNS:], 0
                 yield from self._save()
             try:
                 told = yield from self._calls.fetch(Told, "POST", "/commits", saved.report)
@@ -158,11 +188,22 @@ class Reports:
                 saved.report, saved.head = None, told.head
         self.reported_at = self._clock()
 
+    def _without_arms(self) -> None:
+        """Turn what an earlier release of the client counted by arm into the number that the controller takes."""
+        saved = self._saved
+        saved.unnamed += sum(run.pulls for run in saved.runs)
+        saved.runs = []
+        if saved.report is not None and saved.report.runs:
+            pulls = saved.report.unnamed + sum(run.pulls for run in saved.report.runs)
+            saved.report = Commits(request=saved.report.request, unnamed=pulls)
+
     def _give_up(self, report: Commits, refused: Refused) -> None:
         """Give up the run that was refused, or all if none is named; the others are reported again."""
         named = re.match(r"runs\[(\d+)\]", refused.field or "")
         place = int(named[1]) if named else len(report.runs)
         lost = report.runs[place : place + 1] or report.runs
+        if named:
+            self._saved.unnamed += report.unnamed
         self._saved.runs = [run for run in report.runs if run not in lost] + self._saved.runs
         self._saved.unpaid += sum(run.pulls for run in lost)
         self._following.distrust()

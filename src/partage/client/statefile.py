@@ -18,8 +18,8 @@ def new_request() -> str:
 class AgentState(Struct, kw_only=True):
     """An agent, as stored in its state file.
 
-    The file holds the agent's token, so only its owner may read it. If there are arms that nobody shares, it also
-    holds sums of the agent's private rewards. It is never sent anywhere.
+    The file holds the agent's token, so only its owner may read it. If there are arms that nobody shares, or
+    with `own_rewards`, it also holds sums of the agent's private rewards. It is never sent anywhere.
 
     Attributes
     ----------
@@ -43,8 +43,12 @@ class AgentState(Struct, kw_only=True):
         Commit pulls not yet reported, and the report not yet acknowledged.
     unpaid
         Commit pulls whose report was refused.
+    unnamed
+        Commit pulls not yet reported whose arm the controller does not learn.
     own
         The agent's private record if there are arms that nobody shares: pulls and sum of rewards, by arm.
+    first
+        With `own_rewards`, the agent's first private rewards of each arm: how many, and their sum.
     left
         Whether the agent has left.
     """
@@ -63,8 +67,10 @@ class AgentState(Struct, kw_only=True):
     telling: tuple[int, float] | None = None
     runs: list[CommitRun] = msgspec.field(default_factory=list)
     report: Commits | None = None
+    unnamed: int = 0
     unpaid: int = 0
     own: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
+    first: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
     left: bool = False
 
     def __repr__(self) -> str:

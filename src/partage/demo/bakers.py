@@ -19,6 +19,8 @@ from partage.report.collaboration_tables import board_table, show_settlement
 NAME = "The bakers of Rue des Moulins"
 HORIZON = 10_000
 VALUE = 2.0  # money that a delivery on time is worth
+# What every baker prepays. In 95 % of such games 25 is enough: `partage prepaid` with these means and 12 members.
+PREPAID = 30.0
 # The flour suppliers and their share of deliveries on time, which nobody knows.
 SUPPLIERS = {
     "Moulins de la Vanne": 0.62,
@@ -180,7 +182,8 @@ class Bakers:
 
     def _introduce(self, console: Console, token: str, invite: str) -> None:
         member = json.loads(self.state.read_text(encoding="utf-8"))["token"]
-        console.print(f"[bold]{NAME}[/bold] look for the supplier that delivers on time. Watch them:\n")
+        console.print(f"[bold]{NAME}[/bold] look for the supplier that delivers on time.")
+        console.print(f"Each of them prepays {PREPAID:g}, and never loses more. Watch them:\n")
         for words, what in (
             ("in a browser", f"{self.operator.url}/c/{self.collaboration}"),
             ("log in as the operator", token),

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 from rich.console import Console
 
 from partage.client import Operator
-from partage.demo.bakers import BAKERS, HORIZON, NAME, SUPPLIERS, VALUE, Bakers
+from partage.demo.bakers import BAKERS, HORIZON, NAME, PREPAID, SUPPLIERS, VALUE, Bakers
 from partage.environment import for_child
 from partage.errors import FileError, InputError, PartageError
 from partage.ledger.verify import verify
@@ -60,7 +60,8 @@ def run_demo(
         controller = opened.enter_context(_controller(place, port))
         operator = opened.enter_context(Operator(controller.url, controller.token))
         # One more invite, for the person who watches.
-        made = operator.create(NAME, list(SUPPLIERS), HORIZON, rule=rule, value=VALUE, invites=len(BAKERS) + 1)
+        terms: dict[str, Any] = {"rule": rule, "value": VALUE, "prepaid": PREPAID, "invites": len(BAKERS) + 1}
+        made = operator.create(NAME, list(SUPPLIERS), HORIZON, **terms)
         opened.enter_context(_without_warnings(logging.getLogger("partage.client")))
         bakers = Bakers(operator, made.id, place, pace, seconds)
         head, agent = asyncio.run(bakers.play(console, made.invites, controller.token))

@@ -1,11 +1,12 @@
-"""Balanced-GLR: parameters for the kernel of `partage.engine.broadcast_by_broadcast`."""
+"""Balanced-GLR: parameters for the kernels of `broadcast_by_broadcast` and, if members may lie, `bounded`."""
 
 from typing import TYPE_CHECKING
 
-from partage.engine import broadcast_by_broadcast
-from partage.engine.decisions import GLR, RuleTable
+from partage.engine import bounded, broadcast_by_broadcast
+from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
+from partage.rules.betting import betting_threshold
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
@@ -16,9 +17,14 @@ KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
 
 def play(run: "Run", rule: "BalancedGLR") -> None:
     """Play one run."""
-    broadcast_by_broadcast.play(run, rule_table(rule, run.table))
+    (bounded if rule.tolerate else broadcast_by_broadcast).play(run, rule_table(rule, run.table))
 
 
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
     """Lay out the rule for kernels."""
-    return RuleTable(GLR, 0.0, rule.lead, elimination_threshold(table.arms, table.horizon))
+    all_pulls = table.agents * table.horizon if rule.indifference else 0
+    if rule.evidence == "betting":
+        threshold = betting_threshold(table.horizon)
+        return RuleTable(BETTING, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
+    threshold = elimination_threshold(table.arms, table.horizon)
+    return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls, tolerate=rule.tolerate)

@@ -1,12 +1,14 @@
-"""Balanced-GLR and KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
+"""Balanced-GLR, Shared-IMED and KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
 
-These rules broadcast little, so the open arms are recomputed after each broadcast.
+These rules broadcast little, so the open arms are recomputed after each broadcast. Where they depend on the clock,
+they are recomputed at each of its ticks, too.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from partage.clock import TICKS
 from partage.compiled import compiled, inlined
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import RuleTable, new_case, note_eliminations, open_arms, revise
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
 
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
+_TICKS = np.array(TICKS)
 
 
 def play(run: "Run", rule: RuleTable) -> None:
@@ -38,15 +41,19 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
     end = agents * game.horizon
     rank = ranks(tie_order)
     word, group_of = np.zeros(arms, np.uint64), np.full(arms, _NONE)
-    case = new_case(arms)
+    case = new_case(rule, arms)
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
     current, commit, opened = commits.current, outcome.commit, case.opened
-    now, place, checkpoint = np.int64(0), _NONE, np.int64(0)
+    now, checkpoint = np.int64(0), np.int64(0)
+    clock, tick = np.int64(0), np.int64(0)
 
-    while open_arms(rule, counts, active, leader, case) > 1:
+    while open_arms(rule, clock, counts, sums, active, leader, case) > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
-        pull, arm, sharer = _next_explorer(now, place + 1, agents, opened, counts, rank, firsts, places)
+        pull, arm, sharer = _next_explorer(now, now % agents, agents, opened, counts, rank, firsts, places)
+        if rule.clocked and _TICKS[tick] <= min(pull, end):
+            now, clock, tick = max(now, _TICKS[tick]), _TICKS[tick], tick + 1
+            continue
         if checkpoint < len(checkpoints):
             checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
         if pull >= end:
@@ -56,10 +63,11 @@ def play_broadcasts(game, rule, k0, k1, tie_order, order, sharers, checkpoints, 
         place, now = np.int64(places[sharer]), pull + 1
         explore[entries[sharer]] += 1
         explored_at(place, np.int64(1), current, commit)
-        sums[arm] += next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
+        reward = next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
+        sums[arm] += reward
         counts[arm] += 1
         before = leader
-        leader = revise(rule, game.two_log, arm, counts, sums, active, public, rank, leader, case)
+        leader = revise(rule, game.two_log, arm, reward, counts, sums, active, public, rank, leader, case)
         note_eliminations(pull // agents + 1, order[place], public, active, eliminated_step, eliminated_agent)
         if leader != before:
             change_leader(leader, now, agents, commits, outcome)

@@ -10,34 +10,60 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.betting import LOG_MIXED
 from partage.compiled import compiled, inlined, inner
+from partage.engine.bets import evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.indifference import is_indifferent
+from partage.rules.shared_imed import worth_knowing
 
-ETC, KL_ETC, GLR = range(3)
+ETC, KL_ETC, GLR, BETTING, IMED = range(5)  # BETTING: Balanced-GLR with evidence by betting
 
 
 class RuleTable(NamedTuple):
-    """A rule for kernels: which one, its parameters, and the evidence from which an arm is eliminated."""
+    """A rule for kernels.
+
+    Attributes
+    ----------
+    kind, balance, lead
+        Which rule, and its parameters.
+    threshold
+        The evidence from which an arm is eliminated.
+    clocked
+        Whether the open arms depend on the clock.
+    all_pulls
+        The pulls of all agents together, if the rule stops where exploring no longer pays; otherwise 0.
+    clock
+        The factor by which Shared-IMED multiplies the clock.
+    tolerate
+        How many members may lie (`partage.engine.bounded`).
+    """
 
     kind: int
     balance: float
     lead: float
     threshold: float
+    clocked: bool = False
+    all_pulls: int = 0
+    clock: float = 1.0
+    tolerate: int = 0
 
 
 class Case(NamedTuple):
-    """The stored values of each arm besides its record: evidence, mixture loss, whether it leaves, whether open."""
+    """What is stored of each arm besides its record: evidence, mixture loss, whether it leaves or is open, bets."""
 
     evidence: NDArray[np.float64]
     loss: NDArray[np.float64]
     leaving: NDArray[np.bool_]
     opened: NDArray[np.bool_]
+    bets: NDArray[np.float64]
 
 
 @compiled
-def new_case(arms):
+def new_case(rule, arms):
     """Make room for all arms."""
-    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+    bets = new_bets(arms if rule.kind == BETTING else 0)
+    return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_), bets)
 
 
 @inner
@@ -56,9 +82,11 @@ def best_of(arms_in, counts, sums, rank):
 
 
 @compiled
-def revise(rule, two_log, arm, counts, sums, active, public, rank, leader, case):
-    """Revise the active arms after a broadcast of `arm`; return the leader."""
-    if rule.kind == GLR:
+def revise(rule, two_log, arm, reward, counts, sums, active, public, rank, leader, case):
+    """Revise the active arms after a broadcast of `arm` with this reward; return the leader."""
+    if rule.kind == BETTING:
+        return _revise_by_betting(rule.threshold, arm, reward, counts, sums, active, rank, leader, case)
+    if rule.kind == GLR or rule.kind == IMED:
         return _revise_glr(rule.threshold, arm, counts, sums, active, public, rank, leader, case)
     if rule.kind == KL_ETC:
         _leaving_by_evidence(rule.threshold, arm, counts, sums, active, case)
@@ -122,8 +150,26 @@ def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case
     return leader
 
 
+@inner
+def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, before, case):
+    """Revise by Balanced-GLR with evidence by betting: eliminate every arm that is beaten, for good."""
+    led = arm == before and counts[arm] > 1  # nothing leads before the first broadcast
+    settle_bets(arm, reward, led, case.bets)
+    for i in range(len(active)):
+        case.leaving[i] = active[i] and counts[i] > 0
+    leader = best_of(case.leaving, counts, sums, rank)
+    for i in range(len(active)):
+        if not case.leaving[i] or i == leader:
+            continue
+        if led or i == arm or i == before:
+            active[i] = not is_beaten(i, threshold, counts, sums, case.bets)
+        if active[i] and (i == arm or arm == leader or leader != before):
+            case.evidence[i] = evidence_against(i, leader, counts, sums, case.bets)
+    return leader
+
+
 @compiled
-def open_arms(rule, counts, active, leader, case):
+def open_arms(rule, clock, counts, sums, active, leader, case):
     """Write which arms are open into `case.opened`; return how many arms are active."""
     n_active, least = 0, np.int64(2**62)
     for arm in range(len(active)):
@@ -133,26 +179,63 @@ def open_arms(rule, counts, active, leader, case):
             least = min(least, counts[arm])
     if n_active <= 1:
         return n_active
-    if rule.kind != GLR or counts[leader] == 0:
+    by_evidence = rule.kind in (GLR, BETTING, IMED)
+    if not by_evidence or counts[leader] == 0:
         for arm in range(len(active)):
-            within = rule.kind == GLR or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
+            within = by_evidence or math.isinf(rule.balance) or counts[arm] <= rule.balance * least
             case.opened[arm] = active[arm] and within
-        return n_active
+    elif rule.kind == IMED:
+        _open_by_clock(rule, clock, counts, active, leader, case)
+    else:
+        _open_by_pace(rule, clock, counts, sums, active, leader, case)
+    return n_active
 
-    slowest, most = math.inf, 1
+
+@inner
+def _open_by_clock(rule, clock, counts, active, leader, case):
+    """Open the arms by Shared-IMED."""
+    most = 1
     for arm in range(len(active)):
-        if active[arm] and arm != leader and counts[arm] > 0:
-            slowest = min(slowest, case.evidence[arm] / counts[arm])
+        if active[arm] and arm != leader:
             most = max(most, counts[arm])
+            case.opened[arm] = counts[arm] == 0 or (
+                counts[arm] <= counts[leader] and case.evidence[arm] <= worth_knowing(rule.clock * clock, counts[arm])
+            )
+    case.opened[leader] = counts[leader] <= rule.lead * most
+
+
+@inner
+def _open_by_pace(rule, clock, counts, sums, active, leader, case):
+    """Open the arms by Balanced-GLR; none if exploring no longer pays."""
+    slowest, most, worth = math.inf, 1, 0
+    for arm in range(len(active)):
+        case.leaving[arm] = rule.all_pulls > 0 and _stops(rule, clock, arm, counts, sums, active, leader, case)
+        if active[arm] and arm != leader and not case.leaving[arm]:
+            worth += 1
+            if counts[arm] > 0:
+                slowest = min(slowest, case.evidence[arm] / counts[arm])
+                most = max(most, counts[arm])
+    if worth == 0:
+        return
     enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
     n_open = 0
     for arm in range(len(active)):
-        if active[arm] and arm != leader:
+        if active[arm] and arm != leader and not case.leaving[arm]:
             behind = counts[arm] <= max(1, counts[leader]) and case.evidence[arm] <= enough
             case.opened[arm] = counts[arm] == 0 or behind
             n_open += case.opened[arm]
     case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
-    return n_active
+
+
+@inner
+def _stops(rule, clock, arm, counts, sums, active, leader, case):
+    """Whether a contender is no longer worth exploring."""
+    if arm == leader or not active[arm] or counts[arm] == 0:
+        return False
+    needed = rule.threshold + (LOG_MIXED if rule.kind == BETTING else case.loss[arm] + case.loss[leader])
+    mean, best = sums[arm] / counts[arm], sums[leader] / counts[leader]
+    left = max(0, rule.all_pulls - clock)
+    return is_indifferent(case.evidence[arm], needed, counts[arm], mean, counts[leader], best, left)
 
 
 @inlined

@@ -59,7 +59,7 @@ def play_runs(
             played = game_of_run(game, rule, key)
             run = Run(game_table(played), steps)
         run.start(key)
-        if kernel is not None:
+        if kernel is not None and not _is_unplayable(run, rule):
             _play(run, rule, kernel)
         elif len(steps):
             raise InputError(
@@ -73,6 +73,11 @@ def play_runs(
 def has_kernel(rule: Rule) -> bool:
     """Whether the rule is played by a kernel; any other is played by the reference, which is slow."""
     return type(rule) in RULES.values()
+
+
+def _is_unplayable(run: Run, rule: Rule) -> bool:
+    """Whether no kernel plays this rule on this game: where members may lie and nobody shares some arm."""
+    return bool(getattr(rule, "tolerate", 0)) and not run.table.public.all()
 
 
 def game_of_run(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Game:

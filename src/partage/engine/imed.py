@@ -1,4 +1,4 @@
-"""IMED alone, compiled."""
+"""IMED, compiled: alone, and on what is shared."""
 
 import math
 from typing import TYPE_CHECKING
@@ -7,8 +7,9 @@ import numpy as np
 
 from partage.compiled import compiled, inner
 from partage.engine.alone import add_to_curve, new_own, pull
+from partage.engine.seeing import first_unseen, look, new_records, pull_and_share, write
 from partage.engine.tally import all_rows, clear
-from partage.rules.imed import imed_index
+from partage.rules.imed import imed_index, lowest_index
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
@@ -19,6 +20,12 @@ KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
 
 def play(run: "Run", rule: "IMED") -> None:
     """Play one run."""
+    if rule.sees != "own":
+        both = rule.sees == "both"
+        play_imed_on_shared(
+            run.table, both, *run.key, run.tie_order, run.order, run.checkpoints, run.curve, run.outcome
+        )
+        return
     play_imed(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
 
 
@@ -46,6 +53,29 @@ def play_imed(game, k0, k1, tie_order, checkpoints, curve, outcome):
                 checkpoint = add_to_curve(checkpoint, done + 1, checkpoints, gaps, counts, curve)
         for i in range(arms):
             outcome.commit[i, agent] = counts[i]
+
+
+@compiled
+def play_imed_on_shared(game, both, k0, k1, tie_order, order, checkpoints, curve, outcome):
+    """Play one run of IMED on what is shared, and with `both` also on an agent's private pulls."""
+    clear(game.public, outcome)
+    all_rows(outcome)
+    table, gaps, explore = game.rewards, game.gaps, outcome.explore
+    records = new_records(game)
+    counts, sums = np.zeros(game.arms, np.int64), np.zeros(game.arms)  # what the agent sees
+    chosen, changed = tie_order[0], True
+    checkpoint = np.int64(0)
+    curve[:] = 0.0
+    for step in range(game.horizon):
+        for place in range(game.agents):
+            agent = order[place]
+            if both or changed:  # the same broadcasts give the same arm
+                look(both, agent, records, counts, sums)
+                chosen = lowest_index(counts, sums, tie_order)
+            arm = first_unseen(agent, records, counts, tie_order)
+            changed = pull_and_share(k0, k1, table, agent, chosen if arm < 0 else arm, records, explore)
+        checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, gaps, records.pulled, curve)
+    write(records, outcome)
 
 
 @inner

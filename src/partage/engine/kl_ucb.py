@@ -1,8 +1,9 @@
-"""KL-UCB alone, compiled.
+"""KL-UCB, compiled: alone, and on what is shared.
 
-A bound takes 40 divergences, so as few as possible are computed. Let q lie between the highest bound and the second
-highest. While the bound of the pulled arm stays above q, which takes one divergence to check, and log t stays below
-the evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled again.
+A bound takes 40 divergences, so as few as possible are computed. For an agent alone, let q lie between the highest
+bound and the second highest. While the bound of the pulled arm stays above q, which takes one divergence to check,
+and log t stays below the evidence n kl(mean, q) of every other arm, which does not change, the same arm is pulled
+again.
 """
 
 import math
@@ -12,9 +13,10 @@ import numpy as np
 
 from partage.compiled import compiled, inner
 from partage.engine.alone import add_to_curve, new_own, pull
+from partage.engine.seeing import first_unseen, look, new_records, pull_and_share, write
 from partage.engine.tally import all_rows, clear
 from partage.evidence import kl
-from partage.rules.kl_ucb import kl_upper
+from partage.rules.kl_ucb import MARGIN, highest_bound, kl_upper
 
 if TYPE_CHECKING:
     from partage.engine.run import Run
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
 
 KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
 
-_MARGIN = 1e-6  # relative safety margin, far above rounding errors and the 10^-12 to which a bound is known
-
 
 def play(run: "Run", rule: "KLUCB") -> None:
     """Play one run."""
+    if rule.sees != "own":
+        both = rule.sees == "both"
+        play_kl_ucb_on_shared(
+            run.table, both, *run.key, run.tie_order, run.order, run.checkpoints, run.curve, run.outcome
+        )
+        return
     play_kl_ucb(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
 
 
@@ -47,10 +53,10 @@ def play_kl_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
                 arm = tie_order[done]
             else:
                 level = math.log(done)
-                stays = level * (1.0 + _MARGIN) < until
+                stays = level * (1.0 + MARGIN) < until
                 if stays:
                     mean = sums[arm] / counts[arm]
-                    stays = mean > between or counts[arm] * kl(mean, between) < level * (1.0 - _MARGIN)
+                    stays = mean > between or counts[arm] * kl(mean, between) < level * (1.0 - MARGIN)
                 if not stays:
                     arm, between = _highest_bound(level, counts, sums, tie_order)
                     until = _least_evidence(arm, between, counts, sums)
@@ -59,6 +65,29 @@ def play_kl_ucb(game, k0, k1, tie_order, checkpoints, curve, outcome):
                 checkpoint = add_to_curve(checkpoint, done + 1, checkpoints, gaps, counts, curve)
         for i in range(arms):
             outcome.commit[i, agent] = counts[i]
+
+
+@compiled
+def play_kl_ucb_on_shared(game, both, k0, k1, tie_order, order, checkpoints, curve, outcome):
+    """Play one run of KL-UCB on what is shared, and with `both` also on an agent's private pulls."""
+    clear(game.public, outcome)
+    all_rows(outcome)
+    table, gaps, explore = game.rewards, game.gaps, outcome.explore
+    records = new_records(game)
+    counts, sums = np.zeros(game.arms, np.int64), np.zeros(game.arms)  # what the agent sees
+    chosen, changed = tie_order[0], True
+    checkpoint = np.int64(0)
+    curve[:] = 0.0
+    for step in range(game.horizon):
+        for place in range(game.agents):
+            agent = order[place]
+            if both or changed:  # the same broadcasts give the same arm
+                look(both, agent, records, counts, sums)
+                chosen = highest_bound(counts, sums, tie_order)
+            arm = first_unseen(agent, records, counts, tie_order)
+            changed = pull_and_share(k0, k1, table, agent, chosen if arm < 0 else arm, records, explore)
+        checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, gaps, records.pulled, curve)
+    write(records, outcome)
 
 
 @inner

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from partage.clock import TICKS
 from partage.compiled import compiled, inner
 from partage.engine.decisions import RuleTable, best_of, new_case, note_eliminations, open_arms, revise
 from partage.engine.rewards import TAPE, ranks, reward
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
 
 KEEPS_CURVE = False
+_TICKS = np.array(TICKS)
 
 
 def play(run: "Run", rule: RuleTable) -> None:
@@ -55,12 +57,16 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
     best, highest = np.empty(agents, np.int64), np.empty(agents)
     for agent in range(agents):
         best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
-    case = new_case(arms)
+    case = new_case(rule, arms)
     leader = best_of(active, counts, sums, rank)
-    n_active = open_arms(rule, counts, active, leader, case)
+    clock, tick = np.int64(0), np.int64(0)
+    n_active = open_arms(rule, clock, counts, sums, active, leader, case)
 
     for step in range(game.horizon):
         for place in range(agents):
+            if rule.clocked and _TICKS[tick] == step * agents + place:
+                clock, tick = _TICKS[tick], tick + 1
+                n_active = open_arms(rule, clock, counts, sums, active, leader, case)
             agent = order[place]
             entry, arm = -1, -1
             if n_active > 1:
@@ -72,10 +78,11 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
                         entry, arm = e, i
             if entry >= 0:
                 outcome.explore[entry] += 1
-                sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                told = reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
+                sums[arm] += told
                 counts[arm] += 1
-                leader = revise(rule, two_log, arm, counts, sums, active, game.public, rank, leader, case)
-                n_active = open_arms(rule, counts, active, leader, case)
+                leader = revise(rule, two_log, arm, told, counts, sums, active, game.public, rank, leader, case)
+                n_active = open_arms(rule, clock, counts, sums, active, leader, case)
                 note_eliminations(
                     step + 1, agent, game.public, active, outcome.eliminated_step, outcome.eliminated_agent
                 )

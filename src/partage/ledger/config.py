@@ -4,29 +4,34 @@ The API, the create form, the command line and `verify` all read it here.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
+from partage.ledger.events import FORMAT, Create
 from partage.ledger.fields import (
+    LEAST_MONEY,
     LONGEST_CLAIM,
     LONGEST_HORIZON,
     MOST_ARMS,
+    MOST_MONEY,
     MOST_VALUE,
     allowed,
     checked_name,
     not_allowed,
 )
 from partage.ledger.refusals import invalid
-from partage.rules import Rule, live_rules, make_rule
-from partage.settle import SETTLEMENTS
+from partage.rules import Rule, live_parameters, live_rules, make_rule
+from partage.settle import ALONE, SETTLEMENTS, settlement_for
 from partage.tape import Draws
 
-__all__ = ["DEFAULTS", "Config", "LiveRule", "allowed", "checked_config", "live_rule"]
+__all__ = ["DEFAULTS", "PREPAID", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
+
+PREPAID = ("pool", "dues")  # settlements whose members prepay
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,25 +45,42 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The names of the arms.
     horizon
         Pulls per agent.
-    rule, balance
-        The rule that decides each pull, and its balance, if it takes one: a number, or "inf".
+    rule, balance, parameters
+        The rule that decides each pull, its balance, if it takes one (a number, or "inf"), and its other parameters,
+        by name.
     settlement, fee
-        How the agents settle, and the controller's fee as a fraction of all compensations.
+        How the agents settle, and the controller's fee as a fraction of all compensations. None: a pool if the
+        members prepay, otherwise nothing is settled.
+    prepaid
+        What every member prepays, and the most that it can lose, in the money that `value` is in.
+    underwriting
+        The most that the operator can lose, in the same money. The settlements that assume truthful members need it.
+    alone, coverage
+        The learner that agents could play alone instead, which limits what they pay, and the probability with which
+        an equal share covers. None: the default, which depends on the settlement.
     value
         Money per unit of reward.
     claim_seconds
         How long a claim waits for its report.
+    claim_interval
+        The least time between two claims of one member, in seconds.
     """
 
     name: str
     arms: list[str]
     horizon: int | float
-    rule: str = "balanced-glr"
+    rule: str = "shared-imed"
     balance: float | str | None = None
-    settlement: str | None = "equal-share-expected"  # null means the default, as in release 0.1
+    parameters: dict[str, bool | int | float | str] = {}
+    settlement: str | None = None
     fee: float = 0.0
+    prepaid: float | None = None
+    underwriting: float | None = None
+    alone: str | None = None
+    coverage: float | None = None
     value: float = 1.0
     claim_seconds: float = 60.0
+    claim_interval: float = 0.0
 
 
 DEFAULTS: dict[str, Any] = {
@@ -66,8 +88,10 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def checked_config(config: Config) -> dict[str, Any]:
+def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     """Return a configuration as it is recorded: checked, defaults filled in, each number of the recorded type.
+
+    Fields that the format does not have are UNSET.
 
     Raises
     ------
@@ -91,22 +115,60 @@ def checked_config(config: Config) -> dict[str, Any]:
         raise not_allowed("value")
     if not 0 < config.claim_seconds <= LONGEST_CLAIM:
         raise not_allowed("claim_seconds")
+    if not 0 <= config.claim_interval <= LONGEST_CLAIM:
+        raise not_allowed("claim_interval")
     balance = _checked_balance(config.rule, config.balance)
-    return {
+    parameters = _checked_parameters(config.rule, config.parameters)
+    rule = _checked_rule(config.rule, balance, parameters)
+    name = _checked_settlement(config, rule, format)
+    prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
+    settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
+    recorded = {
         "name": config.name,
         "arms": tuple(config.arms),
         "horizon": int(config.horizon),
         "rule": config.rule,
         "balance": balance,
-        "settlement": _checked_settlement(config, live_rule(config.rule, balance)),
+        "parameters": parameters,
+        "settlement": settlement.name,
         "fee": float(config.fee),
+        "alone": settlement.alone,
+        "coverage": settlement.coverage,
         "value": float(config.value),
         "claim_seconds": float(config.claim_seconds),
+        "prepaid": prepaid,
+        "underwriting": underwriting,
+        "claim_interval": float(config.claim_interval),
     }
+    return recorded | dict.fromkeys(_LATER[format], UNSET)
+
+
+# The fields that a format does not have.
+_LATER: dict[int, tuple[str, ...]] = {4: (), 3: ("prepaid", "underwriting", "claim_interval")}
+_LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
+
+
+def _checked_rule(name: str, balance: float | str | None, parameters: dict[str, Any]) -> "LiveRule":
+    """Return the rule, whose parameters must fit each other."""
+    try:
+        return live_rule(name, balance, parameters)
+    except InputError:
+        if not parameters.get("tolerate"):
+            raise
+        sentence = "Evidence by betting tolerates no liars; set tolerate to 0, or evidence to likelihood."
+        raise invalid("parameters.tolerate", sentence) from None
 
 
 class LiveRule(Rule, Protocol):
     """What live play needs of a rule: it decides from the board and an agent's shares, without a private record."""
+
+    @property
+    def clocked(self) -> bool:
+        """Whether it reads the board's clock."""
+
+    @property
+    def tolerate(self) -> int:
+        """How many members may lie without misleading the others."""
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -123,11 +185,60 @@ class LiveRule(Rule, Protocol):
     def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
         """Return the arms that may be explored."""
 
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return those of a member's arms that it may explore."""
 
-def live_rule(name: str, balance: float | str | None) -> LiveRule:
+    def leading(self, board: Board) -> int | None:
+        """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""
+
+
+def live_rule(
+    name: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str] | None = None
+) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
-    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance))
+    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance), **(parameters or {}))
     return rule
+
+
+def rule_of(create: Create) -> LiveRule:
+    """Return the rule of a collaboration as it was created: formats 1 and 2 state no parameters but `balance`."""
+    if create.parameters is UNSET:
+        return live_rule(create.rule, create.balance, _FIRST_TERMS.get(create.rule))
+    return live_rule(create.rule, create.balance, create.parameters)
+
+
+# What rules did before they could be told otherwise.
+_FIRST_TERMS: dict[str, dict[str, bool | int | float | str]] = {"balanced-glr": {"indifference": False}}
+
+
+def _checked_parameters(
+    name: str, given: Mapping[str, bool | int | float | str]
+) -> dict[str, bool | int | float | str]:
+    """Return the rule's parameters but the balance, as they are recorded; quiet ones only if they were changed."""
+    known = live_parameters(name)
+    clients = {one.name: one.default for one in live_rules()[name].parameters if not one.live}
+    for key, value in given.items():
+        if key in clients:
+            if value != clients[key]:
+                sentence = f"The parameter {key} is an option of each member's client, own_rewards; leave it out."
+                raise invalid(f"parameters.{key}", sentence)
+        elif key == "balance":
+            raise invalid("parameters.balance", "The balance is a field of its own; it is not one of the parameters.")
+        elif key not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise invalid("parameters", f"The rule {name} has no such parameter; {takes}.")
+    found = {}
+    for key, parameter in known.items():
+        try:
+            found[key] = parameter.check(given.get(key, parameter.default))
+        except InputError:
+            sentence = f"The parameter {key} is invalid; it must be {parameter.allowed}."
+            raise invalid(f"parameters.{key}", sentence) from None
+        if parameter.quiet and found[key] == parameter.default:
+            del found[key]
+    return found
 
 
 def _checked_balance(name: str, balance: float | str | None) -> float | str | None:
@@ -149,14 +260,52 @@ def _checked_balance(name: str, balance: float | str | None) -> float | str | No
     return balance
 
 
-def _checked_settlement(config: Config, rule: LiveRule) -> str:
-    """Return the settlement, which must fit the rule and the fee."""
-    name: str = config.settlement or DEFAULTS["settlement"]
-    if name not in SETTLEMENTS:
+def _checked_settlement(config: Config, rule: LiveRule, format: int) -> str:
+    """Return the settlement, which must fit the rule and its own fields."""
+    name = config.settlement or ("none" if config.prepaid is None else "pool")
+    if name not in SETTLEMENTS or (name in PREPAID and format < 4):
         raise not_allowed("settlement")
     if name not in rule.settlements:
         sentence = f"This settlement does not fit the rule and its balance; these do: {', '.join(rule.settlements)}."
         raise invalid("settlement", sentence)
-    if config.fee and not name.startswith("equal-share"):
-        raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use equal-share.")
+    if config.fee and not name.startswith("equal-share") and name != "pool":
+        raise invalid("fee", f"The settlement {name} takes no fee; leave it out, or use pool or equal-share.")
+    if config.alone is not None and config.alone not in ALONE:
+        raise not_allowed("alone")
+    if config.coverage is not None and not 0.5 <= config.coverage < 1:
+        raise not_allowed("coverage")
+    if config.coverage is not None and not name.startswith("equal-share"):
+        raise invalid("coverage", f"The settlement {name} has no coverage; leave it out, or use equal-share.")
     return name
+
+
+def _checked_sureties(config: Config, settlement: str) -> tuple[float | None, float | None]:
+    """Return what members prepay and what the operator underwrites, as the settlement needs them."""
+    prepaid, underwriting = config.prepaid, config.underwriting
+    if prepaid is not None and not LEAST_MONEY <= prepaid <= MOST_MONEY:
+        raise not_allowed("prepaid")
+    if underwriting is not None and not 0 <= underwriting <= MOST_MONEY:
+        raise not_allowed("underwriting")
+    if settlement in PREPAID:
+        if prepaid is None:
+            sentence = f"The settlement {settlement} needs prepaid: the money that every member prepays."
+            raise invalid("prepaid", sentence)
+        if settlement == "dues" and underwriting is not None:
+            sentence = "The settlement dues never pays out more than was prepaid; leave the underwriting out."
+            raise invalid("underwriting", sentence)
+        return float(prepaid), None if settlement == "dues" else float(underwriting or 0.0)
+    if prepaid is not None:
+        sentence = f"Members of a collaboration with the settlement {settlement} prepay nothing; use pool or dues."
+        raise invalid("prepaid", sentence)
+    if settlement == "none":
+        if underwriting is not None:
+            sentence = "Without a settlement no money moves, so there is nothing to underwrite; leave it out."
+            raise invalid("underwriting", sentence)
+        return None, None
+    if underwriting is None:
+        sentence = (
+            f"The settlement {settlement} assumes truthful members; it needs underwriting, the most money that the "
+            "operator may lose to others (0 or more), or use pool with prepaid."
+        )
+        raise invalid("underwriting", sentence)
+    return None, float(underwriting)

@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from partage.ledger.refusals import Refused, invalid
 from partage.rules import live_rules
-from partage.settle import SETTLEMENTS
+from partage.settle import ALONE, SETTLEMENTS
 
 LARGEST_BODY = 256 * 1024  # bytes
 MOST_ARMS = 1000
 MOST_INVITES = 1000
 MOST_HOURS = 8760
 LONGEST_NAME = 100
+LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
 LONGEST_CLAIM = 7 * 24 * 3600  # seconds
 MOST_VALUE = 1e12
+MOST_MONEY = 1e9  # of prepaid and underwriting: a float has all micro-units of it, also as a multiple of `value`
+LEAST_MONEY = 1e-6  # amounts are whole micro-units
 
 _NAME = f"a text of 1 to {LONGEST_NAME} characters, with no control characters and not only spaces"
 
@@ -29,19 +32,30 @@ _ALLOWED = {
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
     "rule": "one of " + ", ".join(live_rules()),
     "balance": 'a number of at least 1, or "inf"',
+    "parameters": "an object with parameters of the rule: texts, numbers, true or false",
     "settlement": "one of " + ", ".join(SETTLEMENTS),
     "fee": "a number from 0 to 100: the controller's fee, as a fraction of all compensations",
+    "alone": "one of " + ", ".join(ALONE) + ": the learner that agents could play alone",
+    "coverage": "a number from 0.5 to below 1: the probability with which an equal share covers",
     "value": f"a number above 0, at most {MOST_VALUE:,.0f}: money per unit of reward",
     "claim_seconds": f"a number above 0, at most {LONGEST_CLAIM:,}",
+    "prepaid": (
+        f"a number from {LEAST_MONEY:f} to {MOST_MONEY:,.0f}: the money that every member prepays, and the most that "
+        "it can lose"
+    ),
+    "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
+    "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
+    "reason": f"a text of 1 to {LONGEST_REASON} characters, with no control characters and not only spaces",
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",
-    "runs": "a list of at least one {version, arm, pulls}",
+    "runs": "a list of {version, arm, pulls}, with at least one pull here or in unnamed",
+    "unnamed": "a whole number of at least 0",
     "version": "a whole number of at least 0: a version of the board",
     "arm": "the name of an arm of this collaboration",
     "pulls": "a whole number of at least 1",
@@ -75,9 +89,18 @@ def unknown_arm(field: str, arms: Mapping[str, int]) -> Refused:
 
 def checked_name(field: str, name: str) -> str:
     """Return a name that can be shown."""
-    if not name.strip() or len(name) > LONGEST_NAME or any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+    return _checked_text(field, name, LONGEST_NAME)
+
+
+def checked_reason(reason: str) -> str:
+    """Return a reason that can be shown."""
+    return _checked_text("reason", reason, LONGEST_REASON)
+
+
+def _checked_text(field: str, text: str, longest: int) -> str:
+    if not text.strip() or len(text) > longest or any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise not_allowed(field)
-    return name
+    return text
 
 
 def checked_request(request: str | None) -> str | None:

@@ -61,11 +61,12 @@ class CommitRun(Body, frozen=True, kw_only=True):
     pulls: int
 
 
-class Commits(Body, frozen=True, kw_only=True):
-    """Commit pulls that the client decided by itself."""
+class Commits(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 0.1 does not know `unnamed`
+    """Commit pulls that the client decided by itself. `unnamed` counts those whose arm stays private."""
 
     request: str
-    runs: list[CommitRun]
+    runs: list[CommitRun] = []
+    unnamed: int = 0
 
 
 class Consent(Body, frozen=True, kw_only=True):
@@ -73,6 +74,12 @@ class Consent(Body, frozen=True, kw_only=True):
 
     shares: list[str]
     request: str | None = None
+
+
+class SetAside(Body, frozen=True, kw_only=True):
+    """Why an agent's broadcasts are set aside; all members read it."""
+
+    reason: str
 
 
 # --- answers --------------------------------------------------------------------------------------------------
@@ -87,10 +94,11 @@ class Error(Struct, omit_defaults=True):
 
 
 class Created(Struct):
-    """A new collaboration, and the invite codes that let agents join."""
+    """A new collaboration, the invite codes that let agents join, and what its operator should know."""
 
     id: str
     invites: list[str]
+    warnings: list[str] = []
 
 
 class Joined(Struct):
@@ -117,7 +125,12 @@ class Told(Struct):
 
 
 class ArmOnBoard(Struct):
-    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status."""
+    """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
+
+    `lapses` counts the claims that ended without a report since the last broadcast. From the third on the arm is
+    `stalled`: other arms no longer wait for it. `settleable` is false where members may lie and too few of them share
+    the arm.
+    """
 
     name: str
     broadcasts: int
@@ -129,12 +142,34 @@ class ArmOnBoard(Struct):
     sharers: int
     claims: int
     open: bool
+    lapses: int = 0
+    stalled: bool = False
+    settleable: bool = True
+
+
+class OpenClaim(Struct):
+    """A claim that waits for its report: whose it is, its arm, and when it was handed out."""
+
+    agent: str
+    name: str
+    arm: str
+    since: int
+
+
+class Aside(Struct):
+    """An agent whose broadcasts the operator set aside, and why."""
+
+    agent: str
+    name: str
+    reason: str
 
 
 class BoardView(Struct):
-    """The board. `version` counts broadcasts; `leader` is null before the first; `state` is the rule's public state.
+    """The board. `version` counts broadcasts and set-asides; `leader` is null before the first broadcast.
 
-    `state` is null for rules without one.
+    `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
+    to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
+    most three. `set_aside` has the agents whose broadcasts are not on the board.
     """
 
     version: int
@@ -147,10 +182,19 @@ class BoardView(Struct):
     tie_order: list[str]
     agents: int
     state: Any = None
+    clock: int = 0
+    waiting: list[OpenClaim] = []
+    set_aside: list[Aside] = []
 
 
 class CollaborationView(Struct):
-    """The configuration of a collaboration, and its progress."""
+    """The configuration of a collaboration, and its progress.
+
+    `parameters` are all of the rule's but the balance. `format` is the version of the terms it was created under.
+    `coverage` is null if the settlement reads no confidence from the record, and in formats 1 and 2, where it is
+    1 - 2/T. `prepaid` is null if members prepay nothing, and `underwriting` if nothing limits what the operator may
+    lose or if nothing can be lost. If `named_commits` is false, commits earn nothing and are reported as a number.
+    """
 
     id: str
     name: str
@@ -160,6 +204,8 @@ class CollaborationView(Struct):
     balance: float | str | None
     settlement: str
     fee: float
+    alone: str
+    coverage: float | None
     value: float
     claim_seconds: float
     created: int
@@ -168,10 +214,20 @@ class CollaborationView(Struct):
     agents: int
     version: int
     closed: bool
+    parameters: dict[str, bool | int | float | str] = {}
+    format: int = 1
+    prepaid: float | None = None
+    underwriting: float | None = None
+    claim_interval: float = 0.0
+    named_commits: bool = True
 
 
 class AgentView(Struct):
-    """An agent, as the operator and the agent itself see it."""
+    """An agent, as the operator and the agent itself see it.
+
+    `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
+    seconds until it may claim again.
+    """
 
     agent: str
     name: str
@@ -180,6 +236,9 @@ class AgentView(Struct):
     commit: int
     left: bool
     horizon_left: int
+    unnamed: int = 0
+    aside: str = ""
+    claim_in: float = 0.0
 
 
 class InviteView(Struct):
@@ -191,7 +250,10 @@ class InviteView(Struct):
 
 
 class SettlementRow(Struct):
-    """An agent's account, in micro-units. net = compensation - charge; positive: the agent receives it."""
+    """An agent's account, in micro-units. net = compensation - charge; positive: the agent receives it.
+
+    Where it prepaid, it gets back prepaid + net.
+    """
 
     agent: str
     name: str
@@ -200,10 +262,15 @@ class SettlementRow(Struct):
     compensation: int
     charge: int
     net: int
+    prepaid: int = 0
 
 
 class SettlementView(Struct):
-    """The settlement, in micro-units. Before the close: what it would be if the collaboration closed now."""
+    """The settlement, in micro-units. Before the close: what it would be if the collaboration closed now.
+
+    `scale` is the fraction of the compensations that is paid, `prepaid` what every member prepaid, and `underwriting`
+    the most that the operator may lose; null: there is no limit.
+    """
 
     closed: bool
     settlement: str
@@ -216,6 +283,9 @@ class SettlementView(Struct):
     uncovered: int
     value: float
     fee: float
+    scale: float = 1.0
+    prepaid: int = 0
+    underwriting: int | None = None
 
 
 # --- checks ---------------------------------------------------------------------------------------------------

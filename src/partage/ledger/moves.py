@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from msgspec import UNSET
+
 from partage.ledger.events import (
     FORMAT,
     AnyEvent,
@@ -22,11 +24,14 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Run,
+    SetAside,
     Tell,
+    Tick,
 )
-from partage.ledger.refusals import Refused, conflict, forbidden, missing
+from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
-from partage.settle.money import CEILING_SEED, Settled
+from partage.settle.core import arms_left
+from partage.settle.money import Settled
 
 _E = TypeVar("_E", bound=Event)
 
@@ -62,16 +67,36 @@ def close(turn: Turn, settled: Settled) -> Close:
     if state.closed is not None:
         return state.closed
     explore, commit = state.totals()
-    ceilings = settled.ceilings
+    ceilings, prepays = settled.ceilings, state.settlement.is_prepaid
+    stated: dict[str, object] = {"commit": tuple(commit)} if state.names_commits else {}
+    if state.format > 3:
+        stated |= {"left": tuple(arms_left(state.settlement, state.board)), "scale": settled.scale}
+    if prepays:
+        charges = {account.charge for account in settled.accounts}  # everyone's is the same
+        stated |= {"prepaid": settled.prepaid, "charge": max(charges, default=0)}
     return turn.write(
         Close,
         explore=tuple(explore),
-        commit=tuple(commit),
-        common_charge=settled.common_charge,
+        common_charge=None if prepays else settled.common_charge,
         ceilings=None if ceilings is None else dict(zip(state.members, ceilings, strict=True)),
-        ceiling_seed=None if ceilings is None else str(CEILING_SEED),
+        ceiling_seed=state.settlement.ceiling_seed,
         profit=settled.profit,
+        **stated,
     )
+
+
+def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
+    """Take an agent's broadcasts out of the record, for a reason that all members read."""
+    state = _open(turn)
+    if state.format < 4:
+        sentence = "This collaboration was created by an earlier release, whose terms know no set-aside."
+        raise conflict("set_aside", sentence)
+    if agent not in state.members:
+        raise missing("no_such_agent", "There is no such agent in this collaboration; agents lists them.", "agent")
+    if state.members[agent].aside:
+        raise conflict("set_aside", "The broadcasts of this agent have already been set aside; the reason stays.")
+    lapse(turn)
+    return turn.write(SetAside, agent=agent, reason=reason, version=state.version + 1, active=())
 
 
 # --- joining, consent, leaving --------------------------------------------------------------------------------
@@ -94,6 +119,9 @@ def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None =
         if member.answers[request].arm >= 0:
             raise _reused("ask for a pull")
         return
+    if shares and member.aside:
+        sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit and read."
+        raise conflict("set_aside", sentence)
     if request is not None or member.shares != frozenset(shares):
         lapse(turn)
         turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request)
@@ -110,7 +138,10 @@ def leave(turn: Turn, agent: str) -> None:
 
 
 def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answered | None:
-    """Hand out the agent's next pull: its open claim, a new claim, or a commit (with `explore_only`, None)."""
+    """Hand out the agent's next pull: its open claim, a new claim, or a commit (with `explore_only`, None).
+
+    An agent that would explore sooner than `claim_interval` after its last claim commits instead.
+    """
     state, member = _open(turn), _present(turn, agent)
     if request is not None and request in member.answers:
         answered = member.answers[request]
@@ -124,7 +155,12 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
         raise conflict("horizon_used", f"All {state.config.horizon:,} pulls of the horizon are used.")
     if not any(state.board.public):
         raise conflict("no_public_arm", "No agent shares an arm yet; ask again once one does.")
+    tick(turn)
     arm, share = state.decide(agent)
+    if share and turn.now < state.next_claim(agent):
+        leader = state.target()
+        assert leader is not None  # some arm is public
+        arm, share = leader, False
     if share:
         claim = turn.write(Claim, agent=agent, arm=arm, request=request)
         return Answered(claim.seq, arm, True, state.version)
@@ -141,6 +177,13 @@ def lapse(turn: Turn) -> None:
     if state.closed is None:
         for pull in state.lapsing(turn.now):
             turn.write(Lapse, agent=state.claims[pull].agent, pull=pull)
+
+
+def tick(turn: Turn) -> None:
+    """Let the clock advance, if the rule reads it and it is behind."""
+    clock = turn.state.due_tick()
+    if clock is not None:
+        turn.write(Tick, clock=clock)
 
 
 class PullRows(NamedTuple):
@@ -185,25 +228,41 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
         raise _other_agents()
     if isinstance(handed, Commit):
         raise forbidden("commit_pull", "This is a commit pull: its reward is private and is not reported.")
+    if state.members[agent].aside:
+        sentence = "The operator set your broadcasts aside, which cancelled this pull; do not report it."
+        raise forbidden("claim_cancelled", sentence)
     raise forbidden("claim_cancelled", "You withdrew the arm of this pull, which cancelled it; do not report it.")
 
 
 # --- commit pulls that the client decided ---------------------------------------------------------------------
 
 
-def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answered:
-    """Count commit pulls that the client decided by itself, provided that the board allowed them."""
+def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: int = 0) -> Answered:
+    """Count commit pulls that the client decided by itself, provided that the board allowed them.
+
+    Of `unnamed` pulls nobody knows the arm: they use the horizon, and that is all that can be checked. Where commits
+    earn nothing, all of them are unnamed.
+    """
     state, member = _open(turn), _present(turn, agent)
     if request in member.answers:
         answered = member.answers[request]
         if answered.arm >= 0:
             raise _reused("ask for a pull")
         return answered
+    if unnamed and state.format < 3:
+        sentence = "This collaboration was created by an earlier release: commit pulls must name their arm."
+        raise invalid("unnamed", sentence)
+    if runs and not state.names_commits:
+        sentence = (
+            "Commit pulls earn nothing in this collaboration, so only their number is taken: report it as unnamed, "
+            "without runs; a client that cannot do this must be upgraded."
+        )
+        raise invalid("runs", sentence, "unnamed_only")
     lapse(turn)
     left = state.config.horizon - member.used
-    if sum(run.pulls for run in runs) > left:
+    if sum(run.pulls for run in runs) + unnamed > left:
         sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
-        raise conflict("too_many_pulls", sentence, "runs")
+        raise conflict("too_many_pulls", sentence, "runs" if runs else "unnamed")
     reported = member.reported
     right: set[int] = set()  # arms that were already checked at this version
     for place, run in enumerate(runs):
@@ -213,7 +272,8 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run]) -> Answer
             _check_run(state, member, run, f"runs[{place}]", reported, turn.now)
             right.add(run.arm)
         reported = run.version
-    event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request)
+    tick(turn)  # not before: a refusal writes nothing
+    event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request, unnamed=unnamed or UNSET)
     return Answered(event.seq, -1, False, state.version)
 
 

@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "missing_field": "The body lacks a required field.",
     "invalid_field": "A field has a value that is not allowed.",
     "unknown_arm": "A field names an arm that is not in this collaboration.",
+    "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
     # 401: who is asking
     "no_token": "The call needs a token, an invite or a session, and none was sent.",
     "unknown_token": "The token is not known.",
@@ -27,17 +28,19 @@ CODES: dict[str, str] = {
     "invite_revoked": "The operator revoked the invite.",
     "invite_expired": "The invite has expired.",
     "commit_pull": "The pull is a commit pull, whose reward is never reported.",
-    "claim_cancelled": "The agent withdrew the arm of this claim, which cancelled it.",
+    "claim_cancelled": "The agent withdrew the arm of this claim, or was set aside, which cancelled it.",
     "csrf": "The page's token is missing or out of date.",
     # 404, 405: nothing there
     "not_found": "There is nothing at this address.",
     "no_such_collaboration": "There is no such collaboration.",
     "no_such_pull": "There is no such pull.",
+    "no_such_agent": "There is no such agent in this collaboration.",
     "no_such_invite": "There is no such invite.",
     "method_not_allowed": "The address does not take this method.",
     # 409: conflicts with the current state
     "closed": "The collaboration is closed.",
     "left": "The agent has left the collaboration.",
+    "set_aside": "The operator set the agent's broadcasts aside.",
     "horizon_used": "The agent has used all pulls of the horizon.",
     "no_public_arm": "No agent shares an arm yet.",
     "request_reused": "The request id was used before, for a different request.",

@@ -5,10 +5,11 @@ second, so `inputs` copies what a settlement reads from the state, and `settled`
 a collaboration is closed, the close event states what was measured, and the rest is arithmetic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from partage.board import Board
 from partage.ledger.events import Close
@@ -41,7 +42,7 @@ class Inputs(NamedTuple):
         The board, without `by_member`: no settlement reads it, and it is large.
     pulls
         Settled pulls, one row per agent in order of joining, one column per arm: explore pulls that were reported,
-        and commit pulls.
+        and commit pulls if these are paid.
     agents
         The agents, in the same order.
     closed
@@ -62,7 +63,7 @@ def inputs(state: State) -> Inputs:
     """Copy what the settlement of a state reads."""
     config = state.config
     agents = tuple(
-        Row(member.id, member.name, sum(member.explore.values()), sum(member.commit.values()))
+        Row(member.id, member.name, sum(member.explore.values()), state.commits_of(member.id))
         for member in state.members.values()
     )
     board = state.board.copy(by_member=False)
@@ -70,18 +71,20 @@ def inputs(state: State) -> Inputs:
 
 
 def settled(given: Inputs) -> Settled:
-    """Return the settlement. If the collaboration is closed, charge and ceilings are those of the close event."""
+    """Return the settlement. If the collaboration is closed, what the close event states stands."""
     return settle(given.settlement, given.board, given.pulls, given.value, _measured(given))
 
 
 def _measured(given: Inputs) -> Measured | None:
-    """Return the charge and ceilings that the close event states; None while the collaboration is open."""
+    """Return the charge, ceilings and arms left of the close event; None while the collaboration is open."""
     closed = given.closed
     if closed is None:
         return None
     ceilings = closed.ceilings
     return Measured(
-        closed.common_charge, None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents)
+        closed.common_charge,
+        None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents),
+        None if closed.left is UNSET else closed.left,
     )
 
 
@@ -97,7 +100,16 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
     """
     given = inputs(given) if isinstance(given, State) else given
     rows = [
-        SettlementRow(row.agent, row.name, row.explore, row.commit, account.compensation, account.charge, account.net)
+        SettlementRow(
+            row.agent,
+            row.name,
+            row.explore,
+            row.commit,
+            account.compensation,
+            account.charge,
+            account.net,
+            found.prepaid,
+        )
         for row, account in zip(given.agents, found.accounts, strict=True)
     ]
     return SettlementView(
@@ -112,7 +124,24 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         uncovered=micro_units(found.uncovered, given.value),
         value=given.value,
         fee=given.fee,
+        scale=found.scale,
+        prepaid=found.prepaid,
+        underwriting=found.underwriting,
     )
+
+
+def csv_lines(view: SettlementView) -> Iterator[list[int | float | str | None]]:
+    """Yield a settlement as lines of a table: its head, the agents, then the controller, whose nets sum to zero.
+
+    `scale` is the fraction of the compensations that is paid, and `limit` the most that each can lose, if that is
+    agreed.
+    """
+    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net", "prepaid")
+    yield [*columns, "scale", "limit"]
+    for row in view.rows:
+        yield [*(getattr(row, column) for column in columns), view.scale, row.prepaid or None]
+    totals = (view.charge, view.compensation, view.profit)
+    yield ["controller", "", "", "", *totals, "", view.scale, view.underwriting]
 
 
 def own_view(view: SettlementView, agent: str) -> SettlementView:

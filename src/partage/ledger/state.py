@@ -2,14 +2,15 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from partage.board import Board, Pull, Record
-from partage.ledger.config import live_rule
+from partage.clock import rounded
+from partage.ledger.config import rule_of
 from partage.ledger.events import (
     AnyEvent,
     Claim,
@@ -20,12 +21,15 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
+    Tick,
 )
-from partage.settle import Settlement, settlement_for
+from partage.rules import Rule
+from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "2"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "5"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -70,14 +74,17 @@ class Member(Struct):
     shares: frozenset[int]
     joined: int
     since: int
-    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent, beginning with the one on joining
+    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent from joining on, if commits are named
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
+    unnamed: int = 0  # commit pulls whose arm the agent did not name
     used: int = 0  # pulls of the agent's horizon
     claim: int | None = None
+    claimed: int | None = None  # when its last claim was handed out
     reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
+    aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
 
 
 class _Snapshot(Struct):
@@ -86,12 +93,15 @@ class _Snapshot(Struct):
     config: Create
     seq: int
     time: int
+    version: int
     counts: list[int]
     sums: list[float]
     by_member: dict[str, dict[int, tuple[int, float]]]
     active: list[bool]
     public: list[bool]
+    lapses: list[int]
     rule_state: Any
+    clock: int
     members: list[Member]
     claims: dict[int, Handed]
     late: dict[int, Handed]
@@ -111,6 +121,20 @@ def tie_order(tie_seed: str, arms: int) -> list[int]:
     return [*permutation(run_key(tie_seed), TIE_ORDER, arms)]
 
 
+def _settlement(create: Create, rule: Rule) -> Settlement:
+    """Return the settlement by the terms of the collaboration's format."""
+    if create.alone is UNSET or create.coverage is UNSET:
+        return first_terms(settlement_for(create.settlement, rule, create.fee))
+    return settlement_for(create.settlement, rule, create.fee, create.alone, create.coverage, *_sureties(create))
+
+
+def _sureties(create: Create) -> tuple[float | None, float | None]:
+    """Return `prepaid` and `underwriting` in units of reward."""
+    given = (create.prepaid, create.underwriting)
+    prepaid, underwriting = (None if one is UNSET or one is None else one / create.value for one in given)
+    return prepaid, underwriting
+
+
 class State:
     """A collaboration after some of its events.
 
@@ -122,10 +146,11 @@ class State:
         arms = len(create.arms)
         self.config = create
         self.format = 1 if create.format is UNSET else create.format
-        self.rule = live_rule(create.rule, create.balance)
-        self.settlement: Settlement = settlement_for(create.settlement, self.rule, create.fee)
+        self.rule = rule_of(create)
+        self.settlement = _settlement(create, self.rule)
         self.seq = create.seq
         self.time = create.time
+        self.version = 0  # of the board: the number of broadcasts and set-asides
         self.board = Board(create.horizon, tie_order(create.tie_seed, arms), [False] * arms)
         self.sharers = [0] * arms
         self.members: dict[str, Member] = {}
@@ -133,15 +158,33 @@ class State:
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
         self.invites: dict[str, str] = {}  # used invites, and the agent that used each
-        self.windows: deque[Window] = deque([Window(0, ((create.seq, -1, bits(())),))])
+        # Only what is paid needs to be checked: where commits earn nothing, there are no windows.
+        self.windows: deque[Window] = deque()
+        if self.names_commits:
+            self.windows.append(Window(0, ((create.seq, -1, bits(())),)))
         self.closed: Close | None = None
+        self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self._leading = -1
         self._key = run_key(create.tie_seed)
 
     @property
-    def version(self) -> int:
-        """The number of broadcasts."""
-        return self.windows[-1].version
+    def names_commits(self) -> bool:
+        """Whether members report commits with arm and version, as they must where these may be paid.
+
+        In formats 1 to 3 they always do.
+        """
+        return self.format < 4 or self.settlement.pays_commits
+
+    @property
+    def claim_interval(self) -> int:
+        """The least time between two claims of one agent, in milliseconds."""
+        interval = self.config.claim_interval
+        return 0 if interval is UNSET else math.ceil(interval * 1000)
+
+    def next_claim(self, agent: str) -> int:
+        """Return the time from which the agent may have its next claim."""
+        claimed = self.members[agent].claimed
+        return 0 if claimed is None else claimed + self.claim_interval
 
     @property
     def patience(self) -> int:
@@ -161,13 +204,33 @@ class State:
             found.append(pull)
         return found
 
+    def due_tick(self) -> int | None:
+        """Return what the clock should show, if it is behind and the rule reads it."""
+        now = rounded(self.pulls_made) if self.format > 2 and self.rule.clocked else 0
+        return now if now > self.board.clock else None
+
     def pulls(self) -> list[list[int]]:
-        """Return the settled pulls, one row per agent in order of joining: reported explore pulls and commits."""
-        arms = range(self.board.arms)
-        return [
-            [member.explore.get(arm, 0) + member.commit.get(arm, 0) for arm in arms]
-            for member in self.members.values()
-        ]
+        """Return the pulls that are settled, one row per agent in order of joining."""
+        return [self.pulls_of(agent) for agent in self.members]
+
+    def pulls_of(self, agent: str) -> list[int]:
+        """Return an agent's settled pulls of each arm: explore pulls that were reported, and commits that are paid.
+
+        Commits without an arm are never among them.
+        """
+        member, arms = self.members[agent], range(self.board.arms)
+        told = [member.explore.get(arm, 0) for arm in arms]
+        if not self.names_commits:
+            return told
+        return [pulls + member.commit.get(arm, 0) for arm, pulls in enumerate(told)]
+
+    def commits_of(self, agent: str) -> int:
+        """Return how many commits an agent made, as its row of the settlement shows them.
+
+        Where commits are named, those without an arm are not settled, so they do not count here.
+        """
+        member = self.members[agent]
+        return sum(member.commit.values()) + (0 if self.names_commits else member.unnamed)
 
     def totals(self) -> tuple[list[int], list[int]]:
         """Return the explore pulls and the commit pulls of each arm, of all agents together."""
@@ -185,15 +248,23 @@ class State:
         """Return the agent's next pull."""
         member = self.members[agent]
         draws = Draws(self._key, agent=int(agent[1:]) - 1, pull=member.used)  # agents are a1, a2, …
-        return self.rule.decide(self.board, member.shares, None, draws)
+        shares = self.offered(member, self.open_arms()) if self.rule.tolerate else member.shares
+        return self.rule.decide(self.board, shares, None, draws)
+
+    def offered(self, member: Member, opened: Collection[int]) -> Collection[int]:
+        """Return the arms that the rule lets an agent explore, of those that it shares."""
+        return self.rule.offered(self.board, member.id, member.shares, opened)
 
     def open_arms(self) -> list[int]:
         """Return the arms that may be explored now."""
         return self.rule.open_arms(self.board)
 
     def blocking_arms(self) -> list[int]:
-        """Return the open arms: an agent that shares one of them does not commit."""
-        return self.open_arms()
+        """Return the open arms: an agent that shares one of them does not commit.
+
+        Where members may lie there are none: an agent with more than its fair share of an open arm commits.
+        """
+        return [] if self.rule.tolerate else self.open_arms()
 
     def revise(self) -> None:
         """Let the rule decide which arms are active after a broadcast."""
@@ -205,12 +276,17 @@ class State:
         """Add the next event of the ledger, and accept what it states."""
         if isinstance(event, Tell):
             self._tell(event, decided=self.format > 1)
+        elif isinstance(event, SetAside):
+            self._set_aside(event, decided=True)
         else:
             self._advance(event)
             _FOLD[type(event)](self, event)
 
     def record(self, event: AnyEvent) -> AnyEvent:
         """Add a new event, and return it as the ledger records it: with the rule's decision."""
+        if isinstance(event, SetAside):
+            self._set_aside(event, decided=False)
+            return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         if not isinstance(event, Tell):
             self.apply(event)
             return event
@@ -231,14 +307,18 @@ class State:
     def _join(self, event: Join) -> None:
         self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
         self.invites[event.invite] = event.agent
+        if self.format > 2:
+            self.board.all_pulls = len(self.members) * self.config.horizon
         self._set_shares(self.members[event.agent], event.shares)
 
     def _claim(self, event: Claim) -> None:
         member = self.members[event.agent]
         self.claims[event.seq] = Handed(event.agent, event.arm, event.time)
         self.board.claims[event.arm] += 1
-        member.claim = event.seq
+        self._count_claim(event.agent, event.arm, 1)
+        member.claim, member.claimed = event.seq, event.time
         member.used += 1
+        self.pulls_made += 1
         self._remember(member, event.request, Answered(event.seq, event.arm, True, self.version))
         self._note()
 
@@ -254,27 +334,47 @@ class State:
         if decided:
             active = event.active
             board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
-        self._see_leader()
-        self.windows[-1].until = event.time
-        self.windows.append(Window(event.version))
-        while (until := self.windows[0].until) is not None and until + self.patience < event.time:
-            self.windows.popleft()
-        self._note()
+        self._next_version(event.version)
+
+    def _set_aside(self, event: SetAside, decided: bool) -> None:
+        """Take an agent's broadcasts out of the record, and compute again which arms are active."""
+        self._advance(event)
+        member, board = self.members[event.agent], self.board
+        member.aside = event.reason
+        self._withdraw(member, ())
+        board.set_aside(event.agent)
+        before: list[bool] | None = None
+        while board.active != before:
+            before = list(board.active)
+            self.revise()
+        if decided:
+            board.active = [arm in event.active for arm in range(board.arms)]
+        self._next_version(event.version)
 
     def _commit(self, event: Commit) -> None:
         member = self.members[event.agent]
         for run in event.runs:
             member.commit[run.arm] = member.commit.get(run.arm, 0) + run.pulls
             member.used += run.pulls
+            self.pulls_made += run.pulls
             if not event.asked:
                 member.reported = max(member.reported, run.version)
+        if event.unnamed is not UNSET:
+            member.unnamed += event.unnamed
+            member.used += event.unnamed
+            self.pulls_made += event.unnamed
         arm = event.runs[0].arm if event.asked else -1
         self._remember(member, event.request, Answered(event.seq, arm, False, self.version))
 
     def _lapse(self, event: Lapse) -> None:
         handed = self.late[event.pull] = self.claims.pop(event.pull)
         self.board.claims[handed.arm] -= 1
+        self._miss(handed.arm)
         self.members[handed.agent].claim = None
+        self._note()
+
+    def _tick(self, event: Tick) -> None:
+        self.board.clock = event.clock
         self._note()
 
     def _consent(self, event: Consent) -> None:
@@ -291,35 +391,67 @@ class State:
     # steps that several events have in common
 
     def _set_shares(self, member: Member, shares: tuple[int, ...]) -> None:
+        """Let an agent share exactly these arms, and note what that changes."""
+        self._withdraw(member, shares)
+        self._see_leader()
+        self._note()
+
+    def _withdraw(self, member: Member, shares: tuple[int, ...]) -> None:
         """Let an agent share exactly these arms, and cancel its claims on the arms that it withdrew."""
         before, member.shares = member.shares, frozenset(shares)
-        member.consents.append((self.seq, bits(shares)))
+        if self.names_commits:
+            member.consents.append((self.seq, bits(shares)))
         withdrawn = before - member.shares
         if withdrawn:
             waiting = [*self.claims.items(), *self.late.items()]
-            for pull in [pull for pull, h in waiting if h.agent == member.id and h.arm in withdrawn]:
-                self._drop_claim(pull)
-                self.cancelled.add(pull)
+            for pull, handed in waiting:
+                if handed.agent == member.id and handed.arm in withdrawn:
+                    if pull in self.claims:  # a late one was counted when it lapsed
+                        self._miss(handed.arm)
+                    self._drop_claim(pull)
+                    self.cancelled.add(pull)
         board = self.board
         for arm in withdrawn:
             self.sharers[arm] -= 1
-            board.shared[arm] = self.sharers[arm] > 0
+            board.shared[arm], board.sharers[arm] = self.sharers[arm] > 0, self.sharers[arm]
         for arm in member.shares - before:
             self.sharers[arm] += 1
-            board.shared[arm] = True
+            board.shared[arm], board.sharers[arm] = True, self.sharers[arm]
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
+
+    def _miss(self, arm: int) -> None:
+        """Count a claim that ended without a report."""
+        if self.format > 3:
+            self.board.lapses[arm] += 1
+
+    def _next_version(self, version: int) -> None:
+        """Begin a new version of the board."""
+        self.version = version
         self._see_leader()
+        if self.names_commits:
+            self._next_window()
         self._note()
 
     def _drop_claim(self, pull: int) -> None:
         """Remove a claim that was reported or cancelled."""
         if pull in self.late:
-            del self.late[pull]
+            handed = self.late.pop(pull)
+            self._count_claim(handed.agent, handed.arm, -1)
             return
         handed = self.claims.pop(pull)
+        self._count_claim(handed.agent, handed.arm, -1)
         self.board.claims[handed.arm] -= 1
         self.members[handed.agent].claim = None
+
+    def _count_claim(self, agent: str, arm: int, change: int) -> None:
+        """Count what an agent may still report of an arm."""
+        claims = self.board.claimed.setdefault(agent, {})
+        claims[arm] = claims.get(arm, 0) + change
+        if not claims[arm]:
+            del claims[arm]
+        if not claims:
+            del self.board.claimed[agent]
 
     def _remember(self, member: Member, request: str | None, answered: Answered) -> None:
         """Store the answer to a request, in case the request is repeated."""
@@ -328,8 +460,17 @@ class State:
             if len(member.answers) > REMEMBERED:
                 del member.answers[next(iter(member.answers))]
 
+    def _next_window(self) -> None:
+        """Begin the window of a new version, and forget those on which no commit can be reported any more."""
+        self.windows[-1].until = self.time
+        self.windows.append(Window(self.version))
+        while (until := self.windows[0].until) is not None and until + self.patience < self.time:
+            self.windows.popleft()
+
     def _note(self) -> None:
-        """Record the leader and the open arms from this event on, if they changed."""
+        """Record the leader and the open arms from this event on, if they changed and commits are checked by them."""
+        if not self.names_commits:
+            return
         opened = bits(self.blocking_arms())
         window = self.windows[-1]
         if not window.moments or window.moments[-1][1:] != (self._leading, opened):
@@ -337,8 +478,9 @@ class State:
 
     def _see_leader(self) -> None:
         """Look up and cache the arm that a commit pulls; -1 while no arm is public. Claims do not change it."""
-        active = self.board.actives()
-        self._leading = self.board.best(active) if active else -1
+        board = self.board
+        board.leading = self.rule.leading(board)
+        self._leading = board.leader() if any(board.active) else -1
 
     # snapshots
 
@@ -349,12 +491,15 @@ class State:
             config=self.config,
             seq=self.seq,
             time=self.time,
+            version=self.version,
             counts=board.record.counts,
             sums=board.record.sums,
             by_member={str(member): _sparse(record) for member, record in board.by_member.items()},
             active=board.active,
             public=board.public,
+            lapses=board.lapses,
             rule_state=board.state,
+            clock=board.clock,
             members=list(self.members.values()),
             claims=self.claims,
             late=self.late,
@@ -371,19 +516,26 @@ class State:
         kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board
-        state.seq, state.time, state.closed = kept.seq, kept.time, kept.closed
+        state.seq, state.time, state.version, state.closed = kept.seq, kept.time, kept.version, kept.closed
         board.record = Record(kept.counts, kept.sums)
         board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
+        board.lapses, board.clock = kept.lapses, kept.clock
         state.members = {member.id: member for member in kept.members}
+        state.pulls_made = sum(member.used for member in kept.members)
+        if state.format > 2:
+            board.all_pulls = len(state.members) * state.config.horizon
         for member in kept.members:
             for arm in member.shares:
                 state.sharers[arm] += 1
         board.shared = [sharers > 0 for sharers in state.sharers]
+        board.sharers = list(state.sharers)
         state.claims, state.late, state.cancelled = kept.claims, kept.late, kept.cancelled
         state.invites = kept.invites
         for handed in state.claims.values():
             board.claims[handed.arm] += 1
+        for handed in (*state.claims.values(), *state.late.values()):
+            state._count_claim(handed.agent, handed.arm, 1)
         state.windows = deque(kept.windows)
         state._see_leader()
         return state
@@ -406,6 +558,7 @@ _FOLD: dict[type, Any] = {
     Claim: State._claim,
     Commit: State._commit,
     Lapse: State._lapse,
+    Tick: State._tick,
     Consent: State._consent,
     Leave: State._leave,
     Close: State._close,

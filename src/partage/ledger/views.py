@@ -1,13 +1,23 @@
 """Views of a state, as messages of the API."""
 
+from collections.abc import Mapping
+from itertools import islice
+
+from msgspec import UNSET
+
 from partage.board import radius
-from partage.ledger.messages import AgentView, ArmOnBoard, BoardView, CollaborationView
+from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
 from partage.ledger.state import State
+from partage.rules import live_parameters
+from partage.rules.influence import can_be_settled
+
+WAITING = 3  # claims that the board names, the oldest first
 
 
 def board_view(state: State) -> BoardView:
     """Return the board."""
     config, board = state.config, state.board
+    tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
     arms = []
     for arm, name in enumerate(config.arms):
@@ -24,9 +34,12 @@ def board_view(state: State) -> BoardView:
                 sharers=state.sharers[arm],
                 claims=board.claims[arm],
                 open=arm in opened,
+                lapses=board.lapses[arm],
+                stalled=board.stalled(arm),
+                settleable=not tolerate or not board.public[arm] or can_be_settled(board, arm, tolerate),
             )
         )
-    leader = state.target() if state.version else None
+    leader = state.target() if any(board.counts) else None
     return BoardView(
         version=state.version,
         closed=state.closed is not None,
@@ -38,7 +51,18 @@ def board_view(state: State) -> BoardView:
         tie_order=_tie_order(state),
         agents=sum(not member.left for member in state.members.values()),
         state=board.state,
+        clock=board.clock,
+        waiting=[] if state.closed else _waiting(state),
+        set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
     )
+
+
+def _waiting(state: State) -> list[OpenClaim]:
+    """Return the claims that are open longest."""
+    return [
+        OpenClaim(one.agent, state.members[one.agent].name, state.config.arms[one.arm], one.time)
+        for one in islice(state.claims.values(), WAITING)
+    ]
 
 
 def collaboration_view(state: State) -> CollaborationView:
@@ -53,6 +77,8 @@ def collaboration_view(state: State) -> CollaborationView:
         balance=config.balance,
         settlement=config.settlement,
         fee=config.fee,
+        alone=state.settlement.alone,
+        coverage=state.settlement.coverage,
         value=config.value,
         claim_seconds=config.claim_seconds,
         created=config.time,
@@ -61,11 +87,38 @@ def collaboration_view(state: State) -> CollaborationView:
         agents=len(state.members),
         version=state.version,
         closed=state.closed is not None,
+        parameters=_parameters(state),
+        format=state.format,
+        prepaid=None if config.prepaid is UNSET else config.prepaid,
+        underwriting=None if config.underwriting is UNSET else config.underwriting,
+        claim_interval=state.claim_interval / 1000,
+        named_commits=state.names_commits,
     )
 
 
-def agent_views(state: State) -> list[AgentView]:
-    """Return the agents, in order of joining."""
+def _parameters(state: State) -> dict[str, bool | int | float | str]:
+    """Return the rule's parameters but the balance; quiet ones only if they were changed."""
+    known = live_parameters(state.config.rule)
+    values = {name: getattr(state.rule, name) for name in known}
+    return {name: value for name, value in values.items() if not known[name].quiet or value != known[name].default}
+
+
+def rule_in_words(rule: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str]) -> str:
+    """Return a rule with its balance and its other parameters.
+
+    >>> rule_in_words("balanced-glr", None, {"lead": 3.0, "evidence": "betting", "indifference": True})
+    'balanced-glr with lead 3, evidence betting, indifference true'
+    """
+    taken = ({} if balance is None else {"balance": balance}) | dict(parameters)
+    return f"{rule} with {', '.join(f'{name} {_text(value)}' for name, value in taken.items())}" if taken else rule
+
+
+def _text(value: bool | int | float | str) -> str:
+    return str(value).lower() if isinstance(value, (bool, str)) else f"{value:g}"
+
+
+def agent_views(state: State, now: int) -> list[AgentView]:
+    """Return the agents at this time, in order of joining."""
     config = state.config
     return [
         AgentView(
@@ -76,6 +129,9 @@ def agent_views(state: State) -> list[AgentView]:
             commit=sum(member.commit.values()),
             left=member.left,
             horizon_left=config.horizon - member.used,
+            unnamed=member.unnamed,
+            aside=member.aside,
+            claim_in=max(0, state.next_claim(member.id) - now) / 1000,
         )
         for member in state.members.values()
     ]

@@ -1,6 +1,7 @@
 """Live collaborations in a terminal: the list, the board, the settlement, and the verdict on a ledger."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from partage.ledger.messages import ArmOnBoard, BoardView, CollaborationView, SettlementRow, SettlementView
+from partage.ledger.terms import amount
+from partage.ledger.views import rule_in_words
 
 if TYPE_CHECKING:
     from partage.ledger.verify import Verified
@@ -30,21 +33,57 @@ def _new_table(*headings: str, left: int = 1) -> Table:
 
 def collaborations_table(found: Sequence[CollaborationView]) -> Table:
     """Return a table of collaborations."""
-    table = _new_table("id", "name", "arms", "agents", "broadcasts", "rule", "", left=2)
+    table = _new_table("id", "name", "arms", "agents", "version", "rule", "", left=2)
     for one in found:
         counts = (f"{number:,}" for number in (len(one.arms), one.agents, one.version))
         table.add_row(one.id, Text(one.name), *counts, one.rule, "closed" if one.closed else "open")
     return table
 
 
-def show_collaboration(console: Console, about: CollaborationView, board: BoardView) -> None:
-    """Print a collaboration's configuration and its board."""
-    balance = about.balance if about.balance is None or isinstance(about.balance, str) else f"{about.balance:g}"
-    rule = about.rule if balance is None else f"{about.rule} with balance {balance}"
-    config = f"{rule}; settlement {about.settlement}; horizon {about.horizon:,}"
+WAITS_LONG = 10  # seconds that a claim is open before it is named
+
+
+def show_collaboration(console: Console, about: CollaborationView, board: BoardView, now: int) -> None:
+    """Print a collaboration's configuration and its board, at this time in milliseconds."""
+    broadcasts = sum(arm.broadcasts for arm in board.arms)
+    prepaid = "" if about.prepaid is None else f", {amount(about.prepaid)} prepaid"
+    config = f"settlement {about.settlement}{prepaid}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
-    console.print(Text(f"{config}; {about.agents:,} agents; {board.version:,} broadcasts", style="dim"))
+    console.print(Text(rule_in_words(about.rule, about.balance, about.parameters), style="dim"))
+    console.print(Text(f"{config}; {about.agents:,} agents; {broadcasts:,} broadcasts", style="dim"))
     console.print("", board_table(board, console), sep="\n")
+    for sentence in sentences(board, now):
+        console.print(Text(sentence))
+
+
+def sentences(board: BoardView, now: int) -> list[str]:
+    """Return whom the board waits for at this time, in milliseconds, and what is left out of it."""
+    waited = [(claim, max(0, now - claim.since) // 1000) for claim in board.waiting]
+    stalled = [arm for arm in board.arms if arm.stalled and arm.active and not board.closed]
+    return [
+        *(
+            f"Waiting for {claim.name}: {claim.arm}, since {_duration(seconds)}."
+            for claim, seconds in waited
+            if seconds >= WAITS_LONG
+        ),
+        *(
+            f"{arm.name} is left out of the balance until it is reported: "
+            f"its last {arm.lapses:,} claims ended without a report."
+            for arm in stalled
+        ),
+        *(f"The operator set the broadcasts of {one.name} aside: {one.reason}" for one in board.set_aside),
+    ]
+
+
+def _duration(seconds: int) -> str:
+    """Return a time in words.
+
+    >>> _duration(1), _duration(125), _duration(7200)
+    ('1 second', '2 minutes', '2 hours')
+    """
+    unit, length = next(one for one in (("hour", 3600), ("minute", 60), ("second", 0)) if seconds >= one[1])
+    number = seconds // max(1, length)
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 # --- the board ------------------------------------------------------------------------------------------------
@@ -99,6 +138,8 @@ def _standing(arm: ArmOnBoard, board: BoardView) -> str:
         return "eliminated"
     if arm.name == board.leader:
         return "leads"
+    if arm.sharers and not arm.settleable:
+        return "too few share it"
     return "unshared" if not arm.sharers else "explored" if arm.open else ""
 
 
@@ -110,10 +151,42 @@ def show_settlement(console: Console, found: SettlementView) -> None:
     now = "" if found.closed else ", if it closed now"
     console.print(Text(f"Settlement {found.settlement}{now}", style="bold"))
     console.print(settlement_table(found.rows, found.profit))
-    if not found.viable:
-        console.print("Not viable: every agent pays its ceiling, and the controller pays the rest.")
+    for sentence in _limits(found):
+        console.print(sentence)
     if not found.finished:
         console.print("More than one arm is left; what was lost on those is not covered.")
+
+
+def _limits(found: SettlementView) -> Iterator[str]:
+    """Yield what limits the amounts, in sentences."""
+    if found.prepaid:
+        yield f"Everyone prepaid {_short(found.prepaid)} and gets back that and the net; nobody can lose more."
+    if found.scale < 1:
+        yield f"Not all compensations can be paid: {_percent(found.scale)} of each is."
+    elif not found.viable:
+        yield "Not viable: every agent pays its ceiling, and the controller pays the rest."
+    if found.underwriting is not None:
+        done = "keeps" if found.profit >= 0 else "loses"
+        most = _short(found.underwriting)
+        yield f"The operator {done} {_short(abs(found.profit))}; the most that it can lose is {most}."
+
+
+def _short(micro_units: int) -> str:
+    """Return an amount without zeros at its end.
+
+    >>> _short(60_000_000), _short(1_500_000), _short(3)
+    ('60', '1.5', '0.000003')
+    """
+    return money(micro_units).rstrip("0").rstrip(".")
+
+
+def _percent(fraction: float) -> str:
+    """Return a fraction of compensations: never 100 % unless it is.
+
+    >>> _percent(0.8333), _percent(0.99999)
+    ('83.3 %', '99.9 %')
+    """
+    return f"{math.floor(1000 * fraction) / 10:.1f} %"
 
 
 def settlement_table(rows: Sequence[SettlementRow], profit: int = 0) -> Table:

@@ -13,10 +13,11 @@ from partage.studies.study import TWO_UCB
 def table(played: Played) -> pl.DataFrame:
     """Return one row per line, place on the axis and figure of merit, and one per checkpoint of the regret over time.
 
-    `step` is the horizon, except for the regret over time, where it is the checkpoint.
+    `step` is the horizon, except for the regret over time, where it is the checkpoint. The rows of a trial have
+    neither a place nor a step.
     """
     study = played.study
-    rows = []
+    rows: list[tuple[str | int | float | None, ...]] = []
 
     def row(line: str, at: int, step: int, figure: str, value: Estimate | None) -> None:
         mean, stderr = value or (None, None)
@@ -32,6 +33,11 @@ def table(played: Played) -> pl.DataFrame:
             for step, together, single in zip(study.checkpoints, result.curve, alone.curve, strict=True):
                 row(line.name, at, step, "overall_regret_up_to", together)
                 row(line.name, at, step, f"{TWO_UCB}_up_to", single)
+    for trial in study.trials:
+        values = played.trials[trial.name]
+        for figure, column in zip(trial.figures, values.T, strict=True):
+            mean, stderr = Estimate.of(column)
+            rows.append((study.name, trial.name, None, None, figure, mean, stderr, len(values), played.seed))
     columns = {
         "study": pl.String,
         "line": pl.String,

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
+from partage.report.paths_panel import draw_paths
 from partage.report.rows_panel import draw_rows
 from partage.report.style import LIGHT, house_style, new_figure, set_scales, set_ticks
 from partage.studies import Curve, Panel, Played
@@ -29,6 +30,8 @@ def draw(played: Played, narrow: bool = False, titled: bool = True) -> Figure:
     for axes, panel in zip(figure.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
         if panel.rows:
             draw_rows(axes, panel, played)
+        elif panel.across:
+            draw_paths(axes, panel, played, legend=panel is panels[-1])
         else:
             _panel(axes, panel, played)
     if titled:

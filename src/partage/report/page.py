@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from partage.report.format import estimate, measured, number, seconds
 from partage.report.judged_claims import JudgedClaim, by_study, summary
 from partage.report.style import DARK, LIGHT, inline_svg
+from partage.rules.seeing import with_sees
 from partage.studies import FAILS, HOLDS, STUDIES, UNDECIDED, Played
 from partage.theory.audit import Section
 from partage.theory.audit_row import NO_VERDICT, NOT_APPLICABLE, VIOLATED, AuditRow
@@ -102,8 +103,11 @@ def _study(played: Played, figure: StudyFigure) -> dict[str, Any]:
 def describe_games(played: Played) -> str:
     """Describe the games of a study in a few sentences."""
     study = played.study
-    if any(panel.rows for panel in study.panels):  # the rows name the games
+    if study.lines and any(panel.rows for panel in study.panels):  # the rows name the games
         return f"{study.sharing} At most {played.runs:,} runs from seed {played.seed}; the table gives the number."
+    if not study.lines:
+        runs = max(len(values) for values in played.trials.values())
+        return f"{study.sharing} {runs:,} runs of each trial from seed {played.seed}."
     runs = max(result.runs for result in played.results.values())
     first, game = played.result(played.first).game, played.result().game
     agents, horizon = _span(first.agents, game.agents), _span(first.horizon, game.horizon)
@@ -123,7 +127,7 @@ def _arms(means: NDArray[np.float64]) -> str:
 
 def _rules(played: Played) -> str:
     rules = [line.rule for line in played.study.lines]
-    names = ", ".join(dict.fromkeys(rule.name for rule in rules))
+    names = ", ".join(dict.fromkeys(with_sees(rule.name, getattr(rule, "sees", None)) for rule in rules))
     balances = sorted({float(rule.balance) for rule in rules if hasattr(rule, "balance")})
     if not balances:
         return names

@@ -79,7 +79,7 @@ def reproduce(
     Parameters
     ----------
     names
-        Names of studies, or paths of study files; by default, all studies of the paper.
+        Names of studies, or paths of study files; by default, those of the paper and `attacks`.
     runs, seed, on
         As for `partage.play`.
     out

@@ -1,7 +1,8 @@
 """The figures of merit of a simulation in a terminal."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rich import box
@@ -30,7 +31,9 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
         table.add_row(name.replace("_", " "), *_cells(estimate))
     table.add_section()
     table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
-    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures))]
+    for label, estimate in _alone(figures):
+        table.add_row(label, *_cells(estimate))
+    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures), *_few(figures))]
     console.print(table, "", *sentences, "", sep="\n")
 
     table = _new_table("arm", "mean", "broadcasts", "± standard error", "eliminated")
@@ -40,15 +43,19 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     console.print(table)
 
 
-def described(rule: str, balance: float | str | None) -> str:
-    """Return a rule's name, with its balance if it has one.
+def described(rule: str, balance: float | str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return a rule's name, with its balance if it has one, and with these other parameters.
 
     Examples
     --------
     >>> described("balanced-etc", 2.0), described("two-ucb", None)
     ('balanced-etc with balance 2', 'two-ucb')
+    >>> described("balanced-glr", None, {"lead": 2.0, "evidence": "betting"})
+    'balanced-glr with lead 2, evidence betting'
     """
-    return rule if balance is None else f"{rule} with balance {_plain(balance)}"
+    stated = {} if balance is None else {"balance": balance}
+    words = ", ".join(f"{name} {_plain(value)}" for name, value in {**stated, **parameters}.items())
+    return f"{rule} with {words}" if words else rule
 
 
 def _new_table(first: str, *numbers: str) -> Table:
@@ -61,7 +68,7 @@ def _new_table(first: str, *numbers: str) -> Table:
 
 def _title(figures: dict[str, Any]) -> str:
     agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
-    rule = described(figures["rule"], figures["balance"])
+    rule = described(figures["rule"], figures["balance"], figures.get("parameters", {}))
     return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
 
 
@@ -73,21 +80,83 @@ def _subtitle(figures: dict[str, Any], sharing: str) -> str:
 def _rational(figures: dict[str, Any]) -> str:
     regret = "regret" if figures["settlement"] == "none" else "incentive regret"
     if figures["individually_rational"] is None:
-        return "Individually rational: not judged, because 2-UCB alone was not played (--baseline plays it)."
+        if figures["two_ucb_regret"] is None:
+            return "Individually rational: not judged, because no learner alone was played (--baseline plays them)."
+        return (
+            "Individually rational: not judged, because horizon times arms is too large to play "
+            f"{_learner(figures)} alone; --alone two-ucb compares with 2-UCB."
+        )
+    which = f" ({figures['best_alone']})" if figures["alone"] == "best" else ""
+    bar = f"{_learner(figures)}'s{which}"
     if figures["individually_rational"]:
-        return f"Individually rational: yes, no agent's mean {regret} is above 2-UCB's."
-    return f"Individually rational: no, some agent's mean {regret} is above 2-UCB's."
+        return f"Individually rational: yes, no agent's mean {regret} is above {bar}."
+    return f"Individually rational: no, some agent's mean {regret} is above {bar}."
+
+
+def _learner(figures: dict[str, Any]) -> str:
+    """Return the learner that agents are compared with."""
+    return {"best": "the best learner", "two-ucb": "2-UCB"}.get(figures["alone"], str(figures["alone"]))
+
+
+def _alone(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Return the rows of learners alone beyond 2-UCB: what was played, or what the best costs at least."""
+    played, best = figures["alone_regret"], figures["best_alone"]
+    if best is not None:
+        yield f"best alone: {best}", played[best]
+        return
+    if figures["alone"] in played and figures["alone"] != "two-ucb":
+        yield f"{figures['alone']} regret of one agent alone", played[figures["alone"]]
+    if figures["best_alone_at_least"] is not None:
+        yield (
+            "best alone, at least (formula)",
+            {"mean": float(f"{figures['best_alone_at_least']:.3g}"), "stderr": None},
+        )
 
 
 def _settled(figures: dict[str, Any]) -> Iterator[str]:
-    """Say in how many runs an equal-share settlement was viable and finished."""
+    """Say in how many runs a settlement was viable and finished, and what a limited loss and a pool come to."""
+    prepaid, scale = figures.get("prepaid"), figures.get("scale")
+    rest = "the controller pays the rest" if scale is None else "what cannot be paid is not"
+    unpaid = f"in the others every agent pays its ceiling, and {rest}"
     for word, otherwise in (
-        ("viable", "in the others every agent pays its ceiling, and the controller pays the rest"),
+        ("viable", unpaid if prepaid is None else "in the others compensations are cut"),
         ("finished", "in the others more than one arm was left, whose regret is not covered"),
     ):
         if figures.get(word) is not None:
             rest = f"; {otherwise}" if figures[word] < 1 else ""
             yield f"{word.capitalize()} in {figures[word]:.0%} of runs{rest}."
+    if scale is not None:
+        most = figures["underwriting"]
+        yield f"Paid: {_share(scale)} of all compensations; the controller loses at most {_plain(most)}."
+    if prepaid is not None:
+        yield f"Charge of every agent: {_written(figures['pooled_charge'])} of the {_plain(prepaid)} that it prepaid."
+    if figures.get("covered") is not None:
+        yield f"Covered: {_share(figures['covered'])} of the regret of explore pulls."
+    if prepaid is not None:
+        other = "two-ucb" if figures["alone"] == "best" else "best"
+        against = figures["individually_rational_against"][other]
+        if against is not None:
+            bar = "2-UCB" if other == "two-ucb" else "the best learner"
+            yield f"Individually rational against {bar} alone: {'yes' if against else 'no'}."
+
+
+def _written(estimate: dict[str, float | None]) -> str:
+    mean, error = _cells(estimate)
+    return mean if error in ("–", "0") else f"{mean} ± {error}"
+
+
+def _share(estimate: dict[str, float | None]) -> str:
+    mean, error = estimate["mean"], estimate["stderr"]
+    return f"{mean:.1%}" if not error else f"{mean:.1%} ± {error:.1%}"
+
+
+def _few(figures: dict[str, Any]) -> Iterator[str]:
+    """Say which arms too few agents share, if some may lie."""
+    if arms := figures.get("too_few_sharers"):
+        yield (
+            f"Not settled: {', '.join(arms)}. An arm needs more than {figures['parameters']['tolerate']} sharers, "
+            "which is how many may lie."
+        )
 
 
 def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
@@ -96,7 +165,7 @@ def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
         return "–", "–"
     mean, error = estimate["mean"], estimate["stderr"]
     assert mean is not None
-    if not error:
+    if not error or error < 1e-12 * abs(mean):  # rounding alone
         return _plain(mean), "–" if error is None else "0"
     digits = min(max(0, 1 - math.floor(math.log10(error))), 12)
     return f"{mean:,.{digits}f}", f"{error:,.{digits}f}"

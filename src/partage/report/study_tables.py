@@ -12,7 +12,7 @@ from rich.text import Text
 from partage.report.format import measured
 from partage.report.judged_claims import JudgedClaim, by_study, summary
 from partage.studies import FAILS, HOLDS, STUDIES
-from partage.studies.catalogue import BEYOND
+from partage.studies.catalogue import BEYOND, ONLY_IF_NAMED
 
 COLOURS = {HOLDS: "green", FAILS: "bold red"}
 
@@ -66,6 +66,6 @@ def show_studies(console: Console) -> None:
         ends = f"{study.values[0]:,}" + (f" to {study.values[-1]:,}" if len(study.values) > 1 else "")
         table.add_row(study.name, study.question, f"{ends} {study.axis}", str(len(study.claims)))
     console.print(table)
-    names = ", ".join(BEYOND)
+    names = ", ".join(ONLY_IF_NAMED)
     console.print(f"Run only when named: {names} (includes every study with this prefix).")
     console.print("Run studies with: partage reproduce [STUDY ...]. To write your own, see docs/studies.md.")

@@ -5,6 +5,7 @@ help, the API's schema, the create form, settlements and the engine read its fac
 """
 
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from partage.rules.kl_etc import KLETC
 from partage.rules.kl_ucb import KLUCB
 from partage.rules.no_protocol import NoProtocol
 from partage.rules.rule import BuiltIn, Parameter, Rule, decider
+from partage.rules.shared_imed import SharedIMED
 from partage.rules.thompson import Thompson
 from partage.rules.two_ucb import TwoUCB
 from partage.rules.unbalanced_etc import UnbalancedETC
@@ -33,12 +35,15 @@ __all__ = [
     "NoProtocol",
     "Parameter",
     "Rule",
+    "SharedIMED",
     "Thompson",
     "TwoUCB",
     "UnbalancedETC",
     "decider",
+    "live_parameters",
     "live_rules",
     "make_rule",
+    "parameters",
     "summaries",
 ]
 
@@ -48,6 +53,7 @@ RULES: dict[str, type[Any]] = {
         BalancedETC,
         UnbalancedETC,
         BalancedGLR,
+        SharedIMED,
         KLETC,
         TwoUCB,
         KLUCB,
@@ -64,11 +70,31 @@ def live_rules() -> dict[str, type[Any]]:
     return {name: rule for name, rule in RULES.items() if rule.live}
 
 
+def live_parameters(name: str) -> dict[str, Parameter]:
+    """Return the parameters of a live rule that a collaboration sets under `parameters`: all but the balance.
+
+    >>> list(live_parameters("shared-imed")), list(live_parameters("balanced-etc"))
+    (['lead', 'clock'], [])
+    """
+    return {one.name: one for one in live_rules()[name].parameters if one.live and one.name != "balance"}
+
+
+def parameters(rules: Mapping[str, type[Any]] = RULES) -> dict[str, Parameter]:
+    """Return the parameters of these rules by name.
+
+    Rules that take the same parameter mean the same by it, but their defaults may differ.
+
+    >>> parameters()["evidence"].default
+    'likelihood'
+    """
+    return {parameter.name: parameter for rule in rules.values() for parameter in rule.parameters}
+
+
 def make_rule(name: str, **parameters: Any) -> Any:
     """Return the built-in rule of this name. A parameter that is None takes its default.
 
-    >>> make_rule("balanced-etc", balance=2)
-    BalancedETC(balance=2.0)
+    >>> make_rule("balanced-etc", balance=2), make_rule("thompson", sees="both")
+    (BalancedETC(balance=2.0), Thompson(sees='both'))
 
     Raises
     ------
@@ -92,7 +118,7 @@ def summaries() -> dict[str, str]:
     """Return the name and summary of every built-in rule. `partage.rules()` is this function.
 
     >>> summaries()["thompson"]
-    'Each agent alone, by Thompson sampling.'
+    'Each agent by Thompson sampling, alone or on what is shared.'
     """
     return {name: rule.summary for name, rule in RULES.items()}
 

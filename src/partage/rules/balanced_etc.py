@@ -35,6 +35,7 @@ class BalancedETC(BuiltIn):
     parameters: ClassVar[tuple[Parameter, ...]] = (BALANCE,)
     live = True
     kernel = "balanced_etc"
+    eliminates = True
     by_intervals = True
 
     def __post_init__(self) -> None:

@@ -1,16 +1,38 @@
 """Balanced-GLR: near the Lai-Robbins limit, for any rewards in [0, 1] (docs/balanced-glr.md has the argument)."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from partage.betting import LOG_MIXED
 from partage.board import Board, Pull, Record
-from partage.checks import number_from
+from partage.checks import number_from, one_of
+from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.betting import bets_on, betting_threshold, evidence_of, revise_by_betting
 from partage.rules.exploring import explore_or_commit
+from partage.rules.indifference import is_indifferent
+from partage.rules.influence import (
+    TOLERATE,
+    below,
+    best_trimmed,
+    can_be_settled,
+    check_agents,
+    checked_tolerate,
+    is_beaten,
+    offered,
+    worst_of,
+    worth,
+)
 from partage.rules.rule import BuiltIn, Parameter
 from partage.tape import Draws
+
+if TYPE_CHECKING:
+    from partage.game import Game
+
+EVIDENCE = ("likelihood", "betting")
 
 # A broadcast changes the record of one arm, so most of what the next one needs was just computed.
 _apart = lru_cache(maxsize=2**14)(apart)
@@ -36,18 +58,40 @@ def _checked_lead(lead: object) -> float:
     return number_from("The lead", lead, low=1)
 
 
+def _checked_evidence(evidence: object) -> str:
+    return one_of("The evidence", evidence, EVIDENCE)
+
+
+def _checked_indifference(indifference: object) -> bool:
+    if isinstance(indifference, str) and indifference in ("true", "false"):  # as flags have it
+        return indifference == "true"
+    if not isinstance(indifference, bool):
+        raise InputError(f"The indifference is {indifference!r}; it must be true or false.")
+    return indifference
+
+
 @dataclass(frozen=True)
 class BalancedGLR(BuiltIn):
-    """Eliminate arms by likelihood ratios against the leader, and gather evidence on the others at the same pace.
+    """Eliminate arms by evidence against the leader, and gather evidence on the others at the same pace.
 
     The leader is the broadcast arm with the highest mean. An arm is a contender unless the record separates its mean
-    from the leader's. The contenders are the active arms; an eliminated arm may become active again.
+    from the leader's. The contenders are the active arms. With evidence by likelihood an eliminated arm may become
+    active again; with evidence by betting it stays eliminated.
 
     Parameters
     ----------
     lead
         How far the leader's broadcasts may run ahead of the other contenders': at least 1. Once the leader is the
         best arm, pulling it costs nothing, and each pull is evidence about all the others.
+    evidence
+        How arms are separated. `likelihood` compares Bernoulli likelihoods; `betting` bets on and against arms. It
+        needs fewer broadcasts, and far fewer where rewards vary less than those of 0 and 1.
+    indifference
+        Whether to stop exploring an arm once finding out costs more than the group could still win with it.
+    tolerate
+        How many members may lie without misleading the others (docs/bounded-influence.md). An arm is eliminated only
+        if the record says so whichever `tolerate` members are left out, and arms are ranked by trimmed means. It
+        needs evidence by likelihood.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -57,9 +101,12 @@ class BalancedGLR(BuiltIn):
     """
 
     lead: float = 3.0
+    evidence: str = "likelihood"
+    indifference: bool = True
+    tolerate: int = 0
 
     name = "balanced-glr"
-    summary = "Far fewer broadcasts: evidence decides which arms are still worth exploring. Recommended."
+    summary = "Certified: the best arm is ever eliminated with probability at most 1/T."
     parameters = (
         Parameter(
             name="lead",
@@ -68,23 +115,79 @@ class BalancedGLR(BuiltIn):
             allowed="a finite number of at least 1",
             check=_checked_lead,
         ),
+        Parameter(
+            name="evidence",
+            default="likelihood",
+            summary="how arms are separated: by Bernoulli likelihoods, or by bets, which fit any rewards in [0, 1]",
+            allowed="likelihood or betting",
+            check=_checked_evidence,
+            choices=EVIDENCE,
+        ),
+        Parameter(
+            name="indifference",
+            default=True,
+            summary="whether to stop exploring an arm once finding out costs more than it could win",
+            allowed="true or false",
+            check=_checked_indifference,
+            choices=("true", "false"),
+        ),
+        TOLERATE,
     )
     live = True
     kernel = "balanced_glr"
+    eliminates = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "evidence", _checked_evidence(self.evidence))
+        object.__setattr__(self, "indifference", _checked_indifference(self.indifference))
+        object.__setattr__(self, "tolerate", checked_tolerate(self.tolerate))
+        if self.tolerate and self.evidence == "betting":
+            raise InputError(f"tolerate is {self.tolerate}; with evidence by betting it must be 0.")
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the rule reads the board's clock: to stop early."""
+        return self.indifference
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
+        if self.evidence == "betting":
+            revise_by_betting(board, slack)
+            return
         leader = self._leader(board)
         if leader is None:
+            board.leading = self.leading(board)
             return
         threshold = elimination_threshold(board.arms, board.horizon) + slack
         for arm in range(board.arms):
             if board.public[arm]:
-                seen = board.counts[arm] > 0 and arm != leader
-                board.active[arm] = not seen or net_evidence(board.record, arm, leader) < threshold
+                board.active[arm] = arm == leader or not self._beaten(board, arm, leader, threshold)
+        board.leading = self.leading(board)
+
+    def _beaten(self, board: Board, arm: int, leader: int, threshold: float) -> bool:
+        """Whether the record separates an arm from the leader."""
+        if not board.counts[arm]:
+            return False
+        if self.tolerate:
+            return is_beaten(board, arm, leader, self.tolerate, threshold)
+        return net_evidence(board.record, arm, leader) >= threshold
+
+    def leading(self, board: Board) -> int | None:
+        """Return the active arm with the highest trimmed mean, if members may lie."""
+        active = board.actives() if self.tolerate else []
+        return best_trimmed(board, active, self.tolerate) if active else None
+
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return the open arms that a member may explore, if members may lie; otherwise all that it shares."""
+        return offered(board, member, shares, opened, self.tolerate) if self.tolerate else shares
+
+    def prepare(self, game: "Game") -> "Game":
+        """Check that not all agents may lie."""
+        check_agents(self.tolerate, game.agents)
+        return game
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None
@@ -93,34 +196,45 @@ class BalancedGLR(BuiltIn):
         return explore_or_commit(board, shares, own, self.open_arms(board))
 
     def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
-        """Return the contenders that may be explored; none if the leader is the only one.
+        """Return the contenders that may be explored; none if no arm but the leader is worth exploring.
 
         A claim counts as a broadcast that brings as much evidence as the others of its arm did.
         """
+        if self.evidence == "betting":
+            board = bets_on(board)
         contenders = board.standing()
+        if self.tolerate:  # nothing can come of exploring the others
+            contenders = [arm for arm in contenders if can_be_settled(board, arm, self.tolerate)]
         if len(contenders) < 2:
             return []
         leader = self._leader(board)
         if leader is None:
-            return [arm for arm in contenders if board.handed(arm) <= 1]
-        counts, sums = board.record.counts, board.record.sums
-        others = [arm for arm in contenders if arm != leader]
-        if not board.shared[leader]:  # it cannot be explored, so the others are explored equally often
-            least = min(board.handed(arm) for arm in others)
-            return [arm for arm in others if board.handed(arm) <= max(1, least)]
-        evidence = {
-            arm: _apart(counts[arm], sums[arm], counts[leader], sums[leader]) for arm in others if counts[arm]
-        }
+            return [arm for arm in contenders if board.handed(arm) <= 1 + self.tolerate]
+        counts = board.record.counts
+        others = [arm for arm in contenders if arm != leader and not self._stops(board, arm, leader, slack)]
+        if not others:
+            return []
+        explorable = board.shared[leader] and (not self.tolerate or leader in contenders)
+        if not explorable or board.stalled(leader):
+            # The leader cannot be explored, or not for certain, so the others are explored equally often.
+            least = min(board.handed(arm) for arm in board.awaited(others))
+            opened = [arm for arm in others if board.handed(arm) <= max(1, least)]
+            return [*opened, leader] if explorable else opened
+        if self.evidence == "betting":
+            bets = evidence_of(board)
+            evidence = {arm: bets[arm] for arm in others if counts[arm]}
+        else:
+            evidence = {arm: self._evidence(board, arm, leader) for arm in others if self._seen(board, arm)}
         ahead = board.handed(leader)
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
-        slowest = min((evidence[arm] / counts[arm] for arm in evidence), default=math.inf)
+        slowest = min((evidence[arm] / counts[arm] for arm in board.awaited(list(evidence))), default=math.inf)
         enough = max(free_evidence(ahead), ahead * slowest / self.lead) + slack
         opened = [
             arm
             for arm in others
             if board.handed(arm) <= max(1, ahead)
-            and (not counts[arm] or evidence[arm] * (board.handed(arm) / counts[arm]) <= enough)
+            and (arm not in evidence or evidence[arm] * (board.handed(arm) / counts[arm]) <= enough)
         ]
         # The leader runs ahead of all, but not too far. If rounding closes every arm, and no claim is open, the
         # leader is explored.
@@ -129,7 +243,48 @@ class BalancedGLR(BuiltIn):
             opened.append(leader)
         return opened
 
+    def _stops(self, board: Board, arm: int, leader: int, slack: float) -> bool:
+        """Whether a contender is no longer worth exploring; with slack, for certain (above 0) or possibly (below)."""
+        if not self.indifference or not board.all_pulls or not self._seen(board, arm):
+            return False
+        n, s, k, w = self._record(board, arm, leader)
+        if not n or not k:  # without some members nothing is left
+            return False
+        if self.evidence == "betting":
+            evidence = evidence_of(board)[arm]
+            needed = betting_threshold(board.horizon) + LOG_MIXED
+        else:
+            evidence = self._evidence(board, arm, leader)
+            needed = elimination_threshold(board.arms, board.horizon) + _loss(n, s) + _loss(k, w)
+        record = n, s / n, k, max(w / k, s / n), board.pulls_left
+        if slack == 0:
+            return is_indifferent(evidence, needed, *record)
+        around = (-slack, slack)
+        found = [is_indifferent(evidence + one, needed + other, *record) for one in around for other in around]
+        return all(found) if slack > 0 else any(found)
+
+    def _seen(self, board: Board, arm: int) -> bool:
+        """Whether the record says something about an arm: it was broadcast, and by enough members."""
+        return worth(board, arm, self.tolerate) > -math.inf if self.tolerate else board.counts[arm] > 0
+
+    def _record(self, board: Board, arm: int, leader: int) -> tuple[int, float, int, float]:
+        """Return count and sum of an arm and of the leader; if members may lie, without those that prove most."""
+        if self.tolerate:
+            return worst_of(board, arm, leader, self.tolerate)
+        counts, sums = board.record.counts, board.record.sums
+        return counts[arm], sums[arm], counts[leader], sums[leader]
+
+    def _evidence(self, board: Board, arm: int, leader: int) -> float:
+        """Return how strongly that record separates an arm from the leader."""
+        return (below if self.tolerate else _apart)(*self._record(board, arm, leader))
+
     def _leader(self, board: Board) -> int | None:
-        """Return the broadcast arm with the highest mean; None before any broadcast."""
-        seen = [arm for arm in range(board.arms) if board.counts[arm]]
+        """Return the broadcast arm with the highest mean; None before any broadcast.
+
+        Betting eliminates for good, even if reports of open claims then make the arm's mean the highest.
+        """
+        among = board.actives() if self.evidence == "betting" else range(board.arms)
+        seen = [arm for arm in among if self._seen(board, arm)]
+        if self.tolerate:
+            return best_trimmed(board, seen, self.tolerate) if seen else None
         return board.best(seen) if seen else None

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 
 from partage.board import Board, Pull, Record
 from partage.checks import number_from
-from partage.rules.no_protocol import seen_by
 from partage.rules.rule import Parameter
+from partage.rules.seeing import seen_by
 from partage.rules.two_ucb import highest_index
 
 
@@ -17,7 +17,7 @@ def commit(board: Board, own: Record | None = None) -> Pull:
     instead: its private record counts for those arms, and the public record plus its private pulls for the leader.
     """
     active = board.actives()
-    leader = [board.best(active)] if active else []
+    leader = [board.leader()] if active else []
     if own is None:
         return Pull(leader[0], share=False)
     # An eliminated arm stays eliminated, even after its last sharer has left.
@@ -34,13 +34,17 @@ def explore_or_commit(board: Board, shares: Collection[int], own: Record | None,
 
 
 def within_balance(board: Board, balance: float) -> list[int]:
-    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast active arm."""
+    """Return the open arms: broadcast at most `balance` times as often as the least-broadcast active arm.
+
+    Stalled arms do not hold the others back as long as two arms are left to compare. If only one is left, more of
+    its rewards would decide nothing, so it waits.
+    """
     standing = board.standing()
     if len(standing) < 2:
         return []
     if math.isinf(balance):
         return standing
-    most = balance * min(board.handed(arm) for arm in standing)
+    most = balance * min(board.handed(arm) for arm in board.awaited(standing, at_least=2))
     return [arm for arm in standing if board.handed(arm) <= most]
 
 

@@ -5,16 +5,9 @@ from dataclasses import dataclass
 
 from partage.board import Board, Pull, Record
 from partage.rules.rule import BuiltIn
+from partage.rules.seeing import seen_by
 from partage.rules.two_ucb import highest_index
 from partage.tape import Draws
-
-
-def seen_by(board: Board, own: Record) -> Record:
-    """Return all that an agent has seen: the broadcasts and its own private pulls."""
-    return Record(
-        [public + private for public, private in zip(board.record.counts, own.counts, strict=True)],
-        [public + private for public, private in zip(board.record.sums, own.sums, strict=True)],
-    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a rule is: the protocol that every rule follows, and the facts that a built-in rule states about itself."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from partage.board import Board, Pull, Record
@@ -10,14 +10,15 @@ from partage.tape import Draws
 if TYPE_CHECKING:
     from partage.game import Game
 
-ANY_RULE = ("equal-share", "equal-share-expected", "none")  # settlements that fit every rule
+ANY_RULE = ("equal-share", "equal-share-expected", "none", "pool", "dues")  # settlements that fit every rule
 
 
 class Rule(Protocol):
     """How agents play. A rule of your own needs only this.
 
-    It may also have `open_arms(board)`, which returns the arms that may be explored now, and `prepare(game)`, which
-    returns the game as the rule plays it.
+    It may also have `open_arms(board)`, which returns the arms that may be explored now, `prepare(game)`, which
+    returns the game as the rule plays it, `keeps`: how many private rewards of each arm an agent keeps, if not
+    all, and `eliminates`: whether `revise` ever makes an arm inactive.
     """
 
     @property
@@ -54,7 +55,8 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     name
-        The name in Python. `balance` is also a key of JSON and game files, and a flag of the command line.
+        The name in Python, in game files and as a flag of `partage simulate`. `balance` is a key of JSON, and the
+        others are keys of `parameters` there.
     default
         The value if none is given.
     summary
@@ -63,6 +65,12 @@ class Parameter(NamedTuple):
         Which values are allowed; it completes the sentence "it must be".
     check
         Returns a value in its proper type, or raises `InputError`.
+    choices
+        The allowed values, where they are few words.
+    live
+        Whether a live collaboration sets it. If not, each member may choose it for its own client.
+    quiet
+        Whether a ledger states it only if it is not the default: ledgers of earlier releases do not know it.
     """
 
     name: str
@@ -70,6 +78,9 @@ class Parameter(NamedTuple):
     summary: str
     allowed: str
     check: Callable[[object], Any]
+    choices: tuple[str, ...] = ()
+    live: bool = True
+    quiet: bool = False
 
 
 class BuiltIn:
@@ -89,8 +100,15 @@ class BuiltIn:
         Whether `decide` reads the agent's own record.
     kernel
         The module of `partage.engine` that plays it.
+    eliminates
+        Whether `revise` ever eliminates an arm. A pool and dues then pay for eliminated arms, otherwise for all but
+        the leader.
+    clocked
+        Whether it reads the board's clock. In live play the ledger then records the clock's ticks.
     by_intervals
         Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
+    tolerate
+        How many members may lie without misleading the others.
     """
 
     name: ClassVar[str]
@@ -99,7 +117,11 @@ class BuiltIn:
     live: ClassVar[bool] = False
     private: ClassVar[bool] = False
     kernel: ClassVar[str]
+    eliminates: ClassVar[bool] = False
     by_intervals: ClassVar[bool] = False
+    tolerate: Any = 0
+    clocked: Any = False
+    keeps: Any = None
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -118,8 +140,26 @@ class BuiltIn:
         """
         return []
 
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return those of a member's arms that it may explore; `decide` then takes them for what it shares."""
+        return shares
+
+    def leading(self, board: Board) -> int | None:
+        """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""
+        return None
+
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""
+
+
+def changed_parameters(rule: Rule) -> dict[str, Any]:
+    """Return the parameters of a built-in rule that are not the default, apart from the balance."""
+    if not isinstance(rule, BuiltIn):
+        return {}
+    values = {one: getattr(rule, one.name) for one in rule.parameters if one.name != "balance"}
+    return {one.name: value for one, value in values.items() if value != one.default}
 
 
 def decider(rule: Rule) -> Callable[[Board, Collection[int], Record, Draws], Pull]:

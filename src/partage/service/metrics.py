@@ -51,7 +51,7 @@ class Metrics:
         books = controller.library.books.values()
         self.collaborations.set(len(books))
         self.watchers.set(sum(len(book.watchers) for book in books))
-        self.broadcasts.set(sum(book.state.version for book in books))
+        self.broadcasts.set(sum(sum(book.state.board.counts) for book in books))
         if not self.together:
             return generate_latest(self.registry)
         everyone = CollectorRegistry()

@@ -22,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 from partage import environment
 from partage.board import Board, Record
 from partage.errors import InputError, PartageError
-from partage.ledger.config import DEFAULTS, live_rule
+from partage.ledger.config import DEFAULTS, PREPAID, live_rule
 from partage.service.http.app import create_app
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
@@ -30,7 +30,7 @@ from partage.service.runtime.controller import Controller
 from partage.service.runtime.sessions import set_operator_token
 from partage.service.runtime.system import System
 from partage.service.store import open_store
-from partage.settle import settlement_for
+from partage.settle import first_terms, settlement_for
 from partage.settle.money import settle
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -169,8 +169,12 @@ def _warm() -> None:
     board = Board(100, [0, 1], [True, True])
     board.record, board.active = Record([60, 40], [50.0, 10.0]), [True, False]
     rule = live_rule(DEFAULTS["rule"], None)
-    for settlement in rule.settlements:
-        settle(settlement_for(settlement, rule), board, [[30, 30], [30, 30]])
+    for name in rule.settlements:
+        if name in PREPAID:  # nothing is compiled for these
+            continue
+        settlement = settlement_for(name, rule, alone="two-ucb")  # the bar whose ceilings are compiled
+        for terms in (settlement, first_terms(settlement)):
+            settle(terms, board, [[30, 30], [30, 30]])
     # Freeze start-up objects so that the garbage collector skips them; otherwise it stops the server for a tenth of
     # a second every second or so.
     gc.collect()

@@ -1,25 +1,32 @@
-"""Ceilings of the equal-share settlements: a lower bound on the cost of playing 2-UCB alone.
+"""Ceilings by play: a lower bound on the cost of playing 2-UCB alone.
 
-A ceiling is the mean regret of 512 plays of 2-UCB, less three standard errors. 2-UCB's regret is not monotone in a
-gap, so each arm contributes the cheaper end of its gap; 32 more plays choose it. The plays have a fixed seed, so that
-equal records give equal ceilings.
+A ceiling is 0.95 of the mean regret of 512 plays of 2-UCB, less three standard errors, at the cheapest corner of the
+box of gaps that the record allows. 2-UCB's regret is not monotone in a gap, so 32 more plays of each corner find the
+cheapest: of all corners for up to four arms, otherwise from the cheaper end of each arm by itself, by flipping one
+arm after the other. The plays have a fixed seed, so that equal records give equal ceilings.
 
-This module needs numba; `partage.settle.core.ceilings_of` imports it when ceilings are needed.
+This module needs numba; `partage.settle.core.ceilings_of` imports it when such ceilings are needed.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partage.compiled import compiled
 from partage.engine.rewards import bernoulli_sum
 from partage.settle import CEILING_SEED
 
-TRIALS, PLAYS = 32, 512  # plays that choose an end of each gap, and plays that measure
+TRIALS, PLAYS = 32, 512  # plays that choose a corner, and plays that measure
 LONGEST = 10**6  # steps of a play; regret never falls with pulls, so a cut play is still a lower bound
+FACTOR = 0.95  # of the plays: the best arm has luck, too, which matters where pulls are few
+ALL_CORNERS, MOST_FLIPS = 4, 16  # arms: up to how many every corner is tried, and how many are flipped otherwise
 _BLOCKS = 10  # an arm with n pulls is pulled in blocks of n / 2^10
 _SEED = CEILING_SEED
+
+Corner = tuple[bool, ...]  # for each arm, whether its gap is at the upper end
 
 
 def ceilings(
@@ -27,39 +34,90 @@ def ceilings(
 ) -> list[float]:
     """Return the ceiling over each number of pulls in `steps`.
 
-    A play over fewer steps is the beginning of a longer one, so all of them read the same plays: one set to choose
-    the ends, and one to measure for each distinct choice.
+    A play over fewer steps is the beginning of a longer one, so all of them read the same plays.
 
     Parameters
     ----------
     best
-        The leader's mean.
+        The leader's mean. Where a gap may be larger, the plays take the largest gap for the best mean, so that every
+        arm pays what its gap says.
     lower, upper
-        Both ends of the gap of each eliminated arm; 0 for other arms.
+        Both ends of the gap of each separated arm; 0 for other arms.
     two_log
         2 log T.
     steps
         Numbers of pulls, in any order.
     """
-    marks, places = np.unique(np.minimum(np.array(steps, np.int64), LONGEST), return_inverse=True)
+    marks, places = np.unique(np.array([min(step, LONGEST) for step in steps], np.int64), return_inverse=True)
     if not len(marks):
         return []
-    found: list[float] = _ceilings(best, np.array(lower), np.array(upper), two_log, marks)[places].tolist()
+    low, high = np.array(lower, np.float64), np.array(upper, np.float64)
+    best = min(1.0, max(best, float(high.max(initial=0.0))))
+    copies = int((high <= 0.0).sum()) or 1  # arms that may be as good as the best share its pulls
+    tried: dict[Corner, NDArray[np.float64]] = {}
+
+    def costs(corner: Corner) -> NDArray[np.float64]:
+        """Return what each arm costs at a corner, over each number of pulls."""
+        if corner not in tried:
+            tried[corner] = _tried(best, copies, np.where(corner, high, low), two_log, marks)
+        return tried[corner]
+
+    # Each number of pulls is searched for by itself: a member computes its ceiling without those of the others.
+    chosen = [_cheapest(low < high, costs, row) for row in range(len(marks))]
+    least = np.zeros(len(marks))
+    for corner in dict.fromkeys(chosen):
+        rows = np.array([row for row, other in enumerate(chosen) if other == corner])
+        least[rows] = _measured(best, copies, np.where(corner, high, low), two_log, marks[rows])
+    # With fewer pulls than arms, 2-UCB pulls some of them once each, in any order.
+    least = FACTOR * np.minimum(least, marks * low.mean())
+    found: list[float] = least[places].tolist()
+    return found
+
+
+def _cheapest(wide: NDArray[np.bool_], costs: Callable[[Corner], NDArray[np.float64]], row: int) -> Corner:
+    """Return the cheapest of the corners that are tried, for one number of pulls."""
+    arms = len(wide)
+
+    def cost(corner: Corner) -> float:
+        return float(costs(corner)[row].sum())
+
+    if wide.sum() <= ALL_CORNERS:
+        return min(itertools.product(*((False, True) if each else (False,) for each in wide)), key=cost)
+    saved = costs((False,) * arms)[row] - costs(tuple(wide.tolist()))[row]  # by the upper end of each arm
+    corner = tuple(bool(each) for each in wide & (saved >= 0.0))
+    unsure = sorted(np.flatnonzero(wide).tolist(), key=lambda arm: (abs(saved[arm]), arm))[:MOST_FLIPS]
+    for arm in unsure:
+        flipped = (*corner[:arm], not corner[arm], *corner[arm + 1 :])
+        corner = min(corner, flipped, key=cost)
+    return corner
+
+
+def first_ceilings(
+    best: float, lower: Sequence[float], upper: Sequence[float], two_log: float, steps: Sequence[int]
+) -> list[float]:
+    """Return the ceilings of formats 1 and 2, which may be too high: each arm takes its cheaper end by itself.
+
+    They also charge the whole gap of an arm whose mean cannot be that far below the leader's.
+    """
+    marks, places = np.unique(np.array([min(step, LONGEST) for step in steps], np.int64), return_inverse=True)
+    if not len(marks):
+        return []
+    found: list[float] = _first_ceilings(best, np.array(lower), np.array(upper), two_log, marks)[places].tolist()
     return found
 
 
 @compiled
-def _ceilings(best, lower, upper, two_log, marks):
-    """Return the ceiling over each number of pulls in `marks`: increasing, at least one, none above `LONGEST`."""
+def _first_ceilings(best, lower, upper, two_log, marks):
+    """Return `first_ceilings` over `marks`: increasing, at least one, none above `LONGEST`."""
     rows, arms = len(marks), len(lower)
     made = np.zeros((rows, arms), np.int64)
     excess = np.zeros((rows, arms))  # how much more the upper end costs than the lower
     for play in range(TRIALS):
-        _play_alone(PLAYS + play, best, lower, two_log, marks, made)
+        _play_alone(PLAYS + play, best, 1, lower, two_log, marks, made)
         for row in range(rows):
             for arm in range(arms):
                 excess[row, arm] -= lower[arm] * made[row, arm]
-        _play_alone(PLAYS + play, best, upper, two_log, marks, made)
+        _play_alone(PLAYS + play, best, 1, upper, two_log, marks, made)
         for row in range(rows):
             for arm in range(arms):
                 excess[row, arm] += upper[arm] * made[row, arm]
@@ -81,20 +139,33 @@ def _ceilings(best, lower, upper, two_log, marks):
             if same:
                 alike[size], measured[row] = row, True
                 size += 1
-        costs = _measured(best, cheaper[first], two_log, marks[alike[:size]])
+        costs = _measured(best, 1, cheaper[first], two_log, marks[alike[:size]])
         for place in range(size):
             least[alike[place]] = costs[place]
     return least
 
 
 @compiled
-def _measured(best, gaps, two_log, marks):
+def _tried(best, copies, gaps, two_log, marks):
+    """Return the mean cost of each arm up to each of the steps `marks`, from few plays of 2-UCB alone."""
+    rows, arms = len(marks), len(gaps)
+    made, costs = np.zeros((rows, arms), np.int64), np.zeros((rows, arms))
+    for play in range(TRIALS):
+        _play_alone(PLAYS + play, best, copies, gaps, two_log, marks, made)
+        for row in range(rows):
+            for arm in range(arms):
+                costs[row, arm] += gaps[arm] * made[row, arm]
+    return costs / TRIALS
+
+
+@compiled
+def _measured(best, copies, gaps, two_log, marks):
     """Return the mean cost of 2-UCB alone up to each of the steps `marks`, less three standard errors."""
     rows, arms = len(marks), len(gaps)
     made = np.zeros((rows, arms), np.int64)
     total, squares = np.zeros(rows), np.zeros(rows)
     for play in range(PLAYS):
-        _play_alone(play, best, gaps, two_log, marks, made)
+        _play_alone(play, best, copies, gaps, two_log, marks, made)
         for row in range(rows):
             cost = 0.0
             for arm in range(arms):
@@ -110,13 +181,13 @@ def _measured(best, gaps, two_log, marks):
 
 
 @compiled
-def _play_alone(play, best, gaps, two_log, marks, made):
+def _play_alone(play, best, copies, gaps, two_log, marks, made):
     """Play 2-UCB once, with a best arm that always pays its mean; count the pulls up to each of the steps `marks`.
 
     Between two pulls of other arms, the best arm is pulled until its index, best + sqrt(two_log / n), falls below
-    theirs: a closed formula. Arms without a gap cost nothing and are left out. An arm with n pulls is pulled in
-    blocks of n / 1,024. Of the last block, 2-UCB may have made a single pull only, so `made[k]` counts one, whether
-    step `marks[k]` ends the block or cuts it.
+    theirs: a closed formula. There are `copies` of it, which are pulled equally often. An arm with n pulls is pulled
+    in blocks of n / 1,024. Of the last block, 2-UCB may have made a single pull only, so `made[k]` counts one,
+    whether step `marks[k]` ends the block or cuts it.
     """
     arms, steps = len(gaps), marks[-1]
     index, sums = np.full(arms, -math.inf), np.zeros(arms)
@@ -126,7 +197,7 @@ def _play_alone(play, best, gaps, two_log, marks, made):
     for arm in range(arms):
         if gaps[arm] > 0.0:
             index[arm] = math.inf
-    of_best, step = 1, 1
+    of_best, step = 1, copies
     mark = _note(0, step, marks, sure, made)
     while step < steps:
         arm, second = 0, -math.inf
@@ -140,8 +211,8 @@ def _play_alone(play, best, gaps, two_log, marks, made):
             _note(mark, steps, marks, sure, made)
             return
         if index[arm] < best + math.sqrt(two_log / of_best):
-            until = min(math.floor(two_log / (index[arm] - best) ** 2) + 1.0, 2.0**62)
-            step += np.int64(until) - of_best
+            until = min(math.floor(two_log / (index[arm] - best) ** 2) + 1.0, 2.0**62 / copies)
+            step += copies * (np.int64(until) - of_best)
             of_best = np.int64(until)
             mark = _note(mark, step, marks, sure, made)
             continue

@@ -1,21 +1,14 @@
-"""What a record says about gaps, for the equal-share settlements.
+"""What a record says about gaps, for the equal-share settlements. docs/equal-share.md has the proofs.
 
-Let C be the arms left at the close: active and public. A pull of an eliminated arm is compensated with its gap to C:
-the largest gap that the record allows (`equal-share`), or the difference of the observed means
-(`equal-share-expected`).
+Let b be the best public arm. With d = (1 - coverage) / (N - 1), the inequality for pairs (`partage.settle.ends`)
+holds for b and every other arm at once, at all times, except with probability 1 - coverage. Everything here follows
+from it:
 
-What a record allows. For an arm with n broadcasts let `loss` be how far a Beta(1/2, 1/2) mixture of likelihoods falls
-short of the highest one, at most 0.5 log n + log 2. Except with probability d, the true mean x of an arm satisfies
-n kl(mean, x) <= log(1 / d) + loss at all times at once, and the true means x, y of a pair satisfy
-
-    n kl(mean, x) + n' kl(mean', y) <= log(1 / d) + loss + loss'
-
-- One arm left: with d = 1 / ((N - 1) T) the inequality for pairs holds for the best arm and every other arm at once,
-  except with probability 1/T. It bounds each gap from above, and more tightly than bounds on each mean would. From
-  below, which matters to the ceiling only, a mixture over the half with a larger gap is enough (its prior mass is at
-  most 1/2). As in Balanced-GLR this takes off log 2, for another 1/T.
-- Several arms left: each mean is bounded with d = 1 / (2 N T). The settlement is unfinished: it does not cover the
-  regret on the arms left.
+- An arm is *separated* if the inequality allows it no mean as high as the leader's: the public arm of the highest
+  mean. The arms left are the leader and all public arms that are not separated. The best arm is one of them.
+- A separated arm has a gap to each arm left. The best of these is not known, so the upper end of the arm's gap is the
+  largest, and the lower end the smallest, that the inequality allows.
+- An arm left may fall short of another by the difference between their means at most.
 
 All functions here are shared between plain Python and kernels.
 """
@@ -24,156 +17,121 @@ import math
 from collections.abc import MutableSequence, Sequence
 
 from partage.compiled import shared
-from partage.evidence import kl, mixture_loss
+from partage.evidence import apart, mixture_loss
+from partage.settle.ends import gap_end, mean_end
 
 
 @shared
-def _tilted(mean: float, tilt: float) -> float:
-    """Return the q with (q - mean) / (q (1 - q)) = tilt: where the divergence from `mean` has this slope."""
-    if abs(tilt) < 1e-12:
-        return mean
-    rest = 1.0 - tilt
-    root = math.sqrt(rest * rest + 4.0 * tilt * mean)
-    if tilt < 1.0:
-        # The same root in a form that does not cancel. It is 0 only if the mean is, even if it underflows.
-        return min(1.0, max(min(mean, 1e-300), 2.0 * mean / (rest + root)))
-    return min(1.0, max(0.0, (tilt - 1.0 + root) / (2.0 * tilt)))
+def level_of(arms: int, coverage: float) -> float:
+    """Return log(1 / d) = log((N - 1) / (1 - coverage))."""
+    return math.log(max(1.0, arms - 1.0) / (1.0 - coverage))
 
 
 @shared
-def _spent(count: float, mean: float, other_count: float, other_mean: float, slope: float) -> float:
-    """Return n kl(mean, x) + n' kl(mean', y) where both divergences have this slope, in opposite directions."""
-    x, y = _tilted(mean, slope / count), _tilted(other_mean, -slope / other_count)
-    return count * kl(mean, x) + other_count * kl(other_mean, y)
+def leader_of(counts: Sequence[int], sums: Sequence[float], public: Sequence[bool]) -> int:
+    """Return the public arm of the highest mean; -1 if no public arm was broadcast."""
+    leader, highest = -1, -math.inf
+    for arm in range(len(counts)):
+        if public[arm] and counts[arm] > 0 and sums[arm] / counts[arm] > highest:
+            leader, highest = arm, sums[arm] / counts[arm]
+    return leader
 
 
 @shared
-def gap_end(count: float, mean: float, other_count: float, other_mean: float, level: float, side: float) -> float:
-    """Return the largest (side = 1) or smallest (side = -1) x - y with n kl(mean, x) + n' kl(mean', y) <= level.
-
-    At both ends the two divergences have the same slope, which is found by bisection.
-    """
-    low, high = 0.0, 1.0
-    while high < 1e15 and _spent(count, mean, other_count, other_mean, side * high) <= level:
-        high *= 2.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        if middle == low or middle == high:
-            break
-        if _spent(count, mean, other_count, other_mean, side * middle) <= level:
-            low = middle
-        else:
-            high = middle
-    return _tilted(mean, side * high / count) - _tilted(other_mean, -side * high / other_count)
-
-
-@shared
-def mean_end(count: float, mean: float, level: float, side: float) -> float:
-    """Return the largest (side = 1) or smallest (side = -1) x with n kl(mean, x) <= level, rounded outwards."""
-    inside, outside = mean, 0.5 + 0.5 * side
-    if count * kl(mean, outside) <= level:
-        return outside
-    for _ in range(60):
-        middle = 0.5 * (inside + outside)
-        if count * kl(mean, middle) <= level:
-            inside = middle
-        else:
-            outside = middle
-    return outside
-
-
-@shared
-def gaps_of(
+def find_left(
     counts: Sequence[int],
     sums: Sequence[float],
-    active: Sequence[bool],
     public: Sequence[bool],
-    horizon: int,
-    expected: bool,
-    lower: MutableSequence[float],
-    upper: MutableSequence[float],
-) -> float:
-    """Write both ends of each arm's gap to the arms left into `lower` and `upper`; return the leader's mean.
+    coverage: float,
+    left: MutableSequence[bool],
+    slack: float = 0.0,
+) -> int:
+    """Write which arms are left; return how many. `slack` widens the threshold.
 
-    - Eliminated arms: both ends of the gap, or with `expected` the difference of the means. Never below 0, although
-      a late report in live play may show an eliminated arm to be better than the arms left.
-    - Arms left: `lower` is 0 and `upper` is the most that the arm may fall short of another arm left: 0 if it is the
-      only one. With `expected` both are 0.
-    - Arms that nobody shares, and eliminated arms that were never broadcast: 0.
-
-    If no arm left was broadcast, nothing is known: everything is 0.
+    The least that a pair of records spends on two equal means is `apart`, at their pooled mean. An arm whose mean is
+    the leader's spends nothing, so it is left.
     """
-    arms, left, leader, leader_mean = len(counts), 0, -1, -math.inf
+    arms, leader, found = len(counts), leader_of(counts, sums, public), 0
+    level = level_of(arms, coverage)
     for arm in range(arms):
-        lower[arm], upper[arm] = 0.0, 0.0
-        if active[arm] and public[arm]:
-            left += 1
-            mean = sums[arm] / counts[arm] if counts[arm] > 0 else -1.0
-            if mean > leader_mean:
-                leader, leader_mean = arm, mean
-    if leader < 0 or counts[leader] == 0:
-        return 0.0
-    if expected:
-        for arm in range(arms):
-            if public[arm] and not active[arm] and counts[arm] > 0:
-                gap = max(0.0, leader_mean - sums[arm] / counts[arm])
-                lower[arm], upper[arm] = gap, gap
-    elif left == 1:
-        _gaps_to_one(counts, sums, active, public, horizon, leader, lower, upper)
-    else:
-        _gaps_to_several(counts, sums, active, public, horizon, lower, upper)
-    return leader_mean
+        left[arm] = public[arm]
+        if left[arm] and leader >= 0 and arm != leader and counts[arm] > 0:
+            losses = mixture_loss(counts[leader], sums[leader]) + mixture_loss(counts[arm], sums[arm])
+            left[arm] = apart(counts[leader], sums[leader], counts[arm], sums[arm]) <= level + losses + slack
+        if left[arm]:
+            found += 1
+    return found
 
 
 @shared
-def _gaps_to_one(
+def find_means(
     counts: Sequence[int],
     sums: Sequence[float],
-    active: Sequence[bool],
-    public: Sequence[bool],
-    horizon: int,
-    leader: int,
+    coverage: float,
     lower: MutableSequence[float],
     upper: MutableSequence[float],
 ) -> None:
-    """Write both ends of the gaps of eliminated arms to the only arm left, by the inequality for pairs."""
-    arms, n = len(counts), counts[leader]
-    level = math.log(arms - 1.0) + math.log(horizon) if arms > 1 else 0.0
-    level_below = math.log((math.exp(level) + 1.0) / 2.0)  # one-sided, as in Balanced-GLR
-    best, loss = sums[leader] / n, mixture_loss(n, sums[leader])
+    """Write both ends of every arm's mean, as the inequality for pairs allows if the other mean spends nothing."""
+    arms, largest_loss = len(counts), 0.0
+    level = level_of(arms, coverage)
     for arm in range(arms):
-        if public[arm] and not active[arm] and counts[arm] > 0:
-            mean, losses = sums[arm] / counts[arm], loss + mixture_loss(counts[arm], sums[arm])
-            upper[arm] = min(1.0, max(0.0, gap_end(n, best, counts[arm], mean, level + losses, 1.0)))
-            lower[arm] = max(0.0, gap_end(n, best, counts[arm], mean, level_below + losses, -1.0))
-
-
-@shared
-def _gaps_to_several(
-    counts: Sequence[int],
-    sums: Sequence[float],
-    active: Sequence[bool],
-    public: Sequence[bool],
-    horizon: int,
-    lower: MutableSequence[float],
-    upper: MutableSequence[float],
-) -> None:
-    """Write the gaps of public arms to several arms left, by bounds on each mean."""
-    arms = len(counts)
-    level = math.log(2.0 * arms) + math.log(horizon)
-    highest_low, highest = 0.0, 0.0
-    for arm in range(arms):  # first the bounds on each mean, then the gaps in their place
-        upper[arm] = 1.0
+        largest_loss = max(largest_loss, mixture_loss(counts[arm], sums[arm]))
+    for arm in range(arms):
+        lower[arm], upper[arm] = 0.0, 1.0
         if counts[arm] > 0:
-            mean, spend = sums[arm] / counts[arm], level + mixture_loss(counts[arm], sums[arm])
+            mean, spend = sums[arm] / counts[arm], level + mixture_loss(counts[arm], sums[arm]) + largest_loss
             lower[arm] = mean_end(counts[arm], mean, spend, -1.0)
             upper[arm] = mean_end(counts[arm], mean, spend, 1.0)
-        if public[arm] and active[arm]:
-            highest_low, highest = max(highest_low, lower[arm]), max(highest, upper[arm])
+
+
+@shared
+def find_gaps(
+    counts: Sequence[int],
+    sums: Sequence[float],
+    left: Sequence[bool],
+    public: Sequence[bool],
+    coverage: float,
+    lower: MutableSequence[float],
+    upper: MutableSequence[float],
+) -> None:
+    """Write both ends of the gap of every separated arm; 0 for other arms.
+
+    If an arm left was never broadcast, a gap may be as large as 1 less the arm's own mean. The lower ends ignore such
+    an arm: they matter to ceilings only, and no ceiling is promised while several arms are left.
+    """
+    arms = len(counts)
+    level = level_of(arms, coverage)
     for arm in range(arms):
-        low, high = lower[arm], upper[arm]
         lower[arm], upper[arm] = 0.0, 0.0
-        if public[arm] and (active[arm] or counts[arm] > 0):
-            upper[arm] = min(1.0, max(0.0, highest - low))
-            if not active[arm]:
-                lower[arm] = max(0.0, highest_low - high)
+        if left[arm] or not public[arm]:
+            continue
+        n, mean, loss = counts[arm], sums[arm] / counts[arm], mixture_loss(counts[arm], sums[arm])
+        least, most = 1.0, 0.0
+        for other in range(arms):
+            if left[other] and counts[other] == 0:
+                most = max(most, 1.0 - mean_end(n, mean, level + loss, -1.0))
+            elif left[other]:
+                m, best = counts[other], sums[other] / counts[other]
+                spend = level + loss + mixture_loss(m, sums[other])
+                most = max(most, gap_end(m, best, n, mean, spend, 1.0))
+                if least > 0.0:
+                    least = min(least, gap_end(m, best, n, mean, spend, -1.0))
+        lower[arm], upper[arm] = max(0.0, least), min(1.0, most)
+
+
+@shared
+def find_risks(
+    left: Sequence[bool],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    risks: MutableSequence[float],
+) -> None:
+    """Write the most that each arm left may fall short of another, given the ends of all means; 0 if it is alone."""
+    highest, leading, second = 0.0, -1, 0.0
+    for arm in range(len(left)):
+        if left[arm] and (leading < 0 or upper[arm] > highest):
+            highest, leading, second = upper[arm], arm, highest
+        elif left[arm]:
+            second = max(second, upper[arm])
+    for arm in range(len(left)):
+        risks[arm] = max(0.0, (second if arm == leading else highest) - lower[arm]) if left[arm] else 0.0

@@ -26,6 +26,7 @@ class Task:
     settlement: Settlement
     seed: int
     checkpoints: NDArray[np.int64]
+    broadcast_price: float = 0.0
 
 
 def checked_game(game: Any) -> Game:
@@ -56,9 +57,10 @@ def play_chunk(task: Task, first: int, last: int) -> Folded:
     game = task.game
     folded = new_folded(last - first, game.agents, len(game.arms), len(task.checkpoints))
     runs = engine.play_runs(game, task.rule, run_keys(task.seed, first, last), task.checkpoints)
+    commits_paid = not getattr(task.rule, "keeps", None)
     for row, run in enumerate(runs):
         folded.curves[row] = run.curve
-        fold(run.table, run.outcome, task.settlement, row, folded)
+        fold(run.table, run.outcome, task.settlement, row, folded, task.broadcast_price, commits_paid)
     return folded
 
 

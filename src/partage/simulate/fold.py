@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from partage.board import Board, Record
 from partage.compiled import compiled
 from partage.engine.tally import GameTable, Outcome
-from partage.settle import EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, Settlement
+from partage.settle import DUES, EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, POOL, Settlement
 from partage.settle.core import common_charge, equal_charge, finished, rates_and_ceilings, risks_of
 
 FIGURES = (
@@ -22,9 +22,11 @@ FIGURES = (
     "controller_profit",
     "broadcasts",
 )
-SETTLED = ("viable", "finished", "uncovered")  # of an equal-share settlement; their columns follow `FIGURES`
+SETTLED = ("viable", "finished", "uncovered", "scale", "charge", "compensation", "bill")  # follow `FIGURES`
 _OVERALL, _AVERAGE, _HIGHEST, _HIGHEST_INCENTIVE, _EXPLORE, _COMMIT, _PROFIT, _BROADCASTS = range(len(FIGURES))
-_VIABLE, _FINISHED, _UNCOVERED = range(len(FIGURES), len(FIGURES) + len(SETTLED))
+_VIABLE, _FINISHED, _UNCOVERED, _SCALE, _CHARGE, _COMPENSATION, _BILL = range(
+    len(FIGURES), len(FIGURES) + len(SETTLED)
+)
 
 
 class Folded(NamedTuple):
@@ -60,25 +62,42 @@ def join(parts: list[Folded]) -> Folded:
     return Folded(*rows, *sums)
 
 
-def fold(game: GameTable, outcome: Outcome, settlement: Settlement, row: int, folded: Folded) -> None:
-    """Settle one run and write its figures of merit into row `row`."""
+def fold(
+    game: GameTable,
+    outcome: Outcome,
+    settlement: Settlement,
+    row: int,
+    folded: Folded,
+    price: float = 0.0,
+    commits_paid: bool = True,
+) -> None:
+    """Settle one run and write its figures of merit into row `row`.
+
+    Each broadcast costs its agent `price`, which an equal share compensates. Commits are not compensated unless
+    `commits_paid`: where agents commit by their own rewards, nobody else knows what they pulled. A pool and dues
+    never pay for commits.
+    """
     rates = risks = np.zeros(game.arms)
     charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
         board = _board(game, outcome)
         found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
         rates = np.array(found)
-        if ceilings is None:
-            charge = common_charge(settlement, board, board.counts, None) or 0.0
-        else:
+        if ceilings is not None:
             (ceiling,) = ceilings
-            figures[_FINISHED] = finished(board)
+        elif not settlement.is_prepaid:
+            charge = common_charge(settlement, board, board.counts, None) or 0.0
+        if ceilings is not None or settlement.is_prepaid:
+            figures[_FINISHED] = finished(settlement, board)
         if settlement.kind == EQUAL_SHARE:
-            risks = np.array(risks_of(board))
+            risks = np.array(risks_of(settlement, board))
+    commits_paid = commits_paid and settlement.pays_commits
+    underwriting = math.inf if settlement.underwriting is None else settlement.underwriting
     _fold(
         (game.gaps, game.starts, game.shared),
         (outcome.explore, outcome.led, outcome.rows, outcome.commit),
-        (settlement.kind, settlement.fee, rates, risks, charge, ceiling),
+        (settlement.kind, settlement.fee, rates, risks, charge, ceiling, price, commits_paid),
+        (settlement.prepaid, underwriting),
         figures,
         (folded.regret, folded.regret_squares, folded.incentive, folded.incentive_squares),
     )
@@ -97,27 +116,30 @@ def _board(game: GameTable, outcome: Outcome) -> Board:
 
 
 @compiled
-def _fold(game, outcome, settlement, figures, sums):
+def _fold(game, outcome, settlement, limits, figures, sums):
     """Add up what each agent lost, received and paid. Unused array arguments would cost time, so it has none."""
     gaps, starts, shared = game
     explore, led, rows, commit = outcome
-    kind, fee, rates, risks, charge, ceiling = settlement
+    kind, fee, rates, risks, charge, ceiling, price, commits_paid = settlement
+    prepaid, underwriting = limits
+    paid = price if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED else 0.0
     agents = len(starts) - 1
     regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
     explored = 0.0
     for agent in range(agents):
         for entry in range(starts[agent], starts[agent + 1]):
             pulls, arm = explore[entry], shared[entry]
-            explored += gaps[arm] * pulls
-            regret[agent] += gaps[arm] * pulls
-            compensation[agent] += rates[arm] * pulls
+            explored += (gaps[arm] + price) * pulls
+            regret[agent] += (gaps[arm] + price) * pulls
+            compensation[agent] += (rates[arm] + paid) * pulls
             uncovered[agent] += risks[arm] * pulls
     for row in range(rows[0]):
         arm = led[row]
         for agent in range(agents):
             pulls = commit[row, agent]
             regret[agent] += gaps[arm] * pulls
-            compensation[agent] += rates[arm] * pulls
+            if commits_paid:
+                compensation[agent] += rates[arm] * pulls
             uncovered[agent] += risks[arm] * pulls
 
     compensated, most_uncovered = 0.0, 0.0
@@ -130,6 +152,27 @@ def _fold(game, outcome, settlement, figures, sums):
         figures[_VIABLE] = bill <= agents * ceiling
         if kind == EQUAL_SHARE:
             figures[_UNCOVERED] = most_uncovered
+
+    # What cannot be paid is not: the same formulas as in `partage.settle.pool`, in floats.
+    in_full, earned, funds, scale = compensated, compensated, agents * charge + underwriting, 1.0
+    if kind == POOL:
+        earned, funds = (1.0 + fee) * compensated, agents * prepaid + underwriting
+    if kind != DUES and earned > funds:
+        scale = funds / earned
+    if kind == POOL:
+        charge = min(prepaid, scale * earned / agents)
+    elif kind == DUES:
+        charge = prepaid
+    compensated = 0.0
+    for agent in range(agents):
+        compensation[agent] *= scale
+        if kind == DUES:
+            compensation[agent] = min(prepaid, compensation[agent])
+        compensated += compensation[agent]
+    if kind == DUES and earned > compensated:
+        scale = compensated / earned
+    if kind == POOL or kind == DUES:
+        figures[_VIABLE] = scale == 1.0
 
     total_regret, regret_squares, total_incentive, incentive_squares = sums
     overall, highest, highest_incentive = 0.0, -np.inf, -np.inf
@@ -151,3 +194,7 @@ def _fold(game, outcome, settlement, figures, sums):
     if kind != NONE:
         figures[_HIGHEST_INCENTIVE] = highest_incentive
         figures[_PROFIT] = agents * charge - compensated
+        figures[_SCALE] = scale
+        figures[_CHARGE] = charge
+        figures[_COMPENSATION] = compensated
+        figures[_BILL] = in_full

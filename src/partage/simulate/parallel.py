@@ -27,15 +27,16 @@ from partage.game import Game
 from partage.sharing import Sharing
 from partage.simulate.chunk import Task, play_chunk
 from partage.simulate.fold import Folded
+from partage.simulate.trial import Trial
 
 PLACES = ("threads", "processes", "dask", "ray")
 PATIENCE = 10  # seconds to wait for a scheduler
 
 
 class Chunk(NamedTuple):
-    """Runs `first` to `last - 1` of a task: the unit of work."""
+    """Runs `first` to `last - 1` of a task or a trial: the unit of work."""
 
-    task: Task
+    task: Task | Trial
     first: int
     last: int
 
@@ -47,6 +48,8 @@ class Chunk(NamedTuple):
         - If arms are drawn, two of them may be so close that exploration lasts to the horizon.
         - If broadcasts are not kept balanced, every agent explores.
         """
+        if isinstance(self.task, Trial):
+            return (self.last - self.first) * self.task.work
         game, rule = self.task.game, self.task.rule
         if not has_kernel(rule):
             each = 1000.0 * game.agents * game.horizon
@@ -70,10 +73,11 @@ class Finished(NamedTuple):
 
 
 Play = Callable[[Sequence[Chunk]], Iterator[Finished]]
+_PROCESSES = {"backend": "loky", "max_nbytes": None}  # memory maps are read-only: see `_elsewhere`
 
 
-def cut(task: Task, runs: int) -> list[Chunk]:
-    """Cut the runs of a task into chunks."""
+def cut(task: Task | Trial, runs: int) -> list[Chunk]:
+    """Cut the runs of a task or a trial into chunks."""
     return [Chunk(task, first, last) for first, last in ranges(runs)]
 
 
@@ -94,7 +98,8 @@ def compile_rule(task: Task) -> None:
     if not has_kernel(task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
-    shares: list[list[int]] = [[]] if hidden else [[0]]
+    agents = 1 + getattr(task.rule, "tolerate", 0)  # fewer are refused
+    shares: list[list[int]] = [[] if hidden else [0]] * agents
     tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2)
     play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
 
@@ -118,10 +123,7 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
         if place == "threads":
             options["backend"] = "threading"
         elif place == "processes":
-            options |= {
-                "backend": "loky",
-                "max_nbytes": None,
-            }  # memory maps are read-only: see `_elsewhere`
+            options |= _PROCESSES
         elif place == "dask":
             options["backend"] = "dask"
             stack.enter_context(_dask(address, jobs))
@@ -129,7 +131,7 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
             stack.enter_context(_ray(address, jobs))
             yield _play_on_ray
             return
-        yield lambda chunks: _play(chunks, place, options)
+        yield lambda chunks: _play_all(chunks, place, options)
 
 
 def parse(on: str) -> tuple[str, str | None]:
@@ -148,12 +150,23 @@ def parse(on: str) -> tuple[str, str | None]:
     return place, address or None
 
 
-def _play(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Iterator[Finished]:
-    """Play chunks with joblib."""
+def _play_all(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> Iterator[Finished]:
+    """Play chunks with joblib. Trials are plain Python, which threads would play one at a time."""
+    numbered = list(enumerate(chunks))
+    if place == "threads":
+        trials = [(at, chunk) for at, chunk in numbered if isinstance(chunk.task, Trial)]
+        numbered = [(at, chunk) for at, chunk in numbered if not isinstance(chunk.task, Trial)]
+        if trials:
+            yield from _play(trials, "processes", {**_PROCESSES, "n_jobs": options["n_jobs"]})
+    yield from _play(numbered, place, options)
+
+
+def _play(chunks: Sequence[tuple[int, Chunk]], place: str, options: dict[str, Any]) -> Iterator[Finished]:
+    """Play chunks with joblib, each with its place."""
     import joblib
 
     work = _timed if place == "threads" else _elsewhere
-    jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in enumerate(chunks)]
+    jobs = [joblib.delayed(work)(at, *chunk) for at, chunk in chunks]
     with joblib.parallel_config(**options):
         finished = joblib.Parallel(batch_size=1, return_as="generator_unordered")(jobs)
     try:
@@ -180,18 +193,20 @@ def _play_on_ray(chunks: Sequence[Chunk]) -> Iterator[Finished]:
         yield from ray.get(done)
 
 
-def _timed(place: int, task: Task, first: int, last: int) -> Finished:
+def _timed(place: int, task: Task | Trial, first: int, last: int) -> Finished:
     """Play one chunk and measure the time."""
     started = time.perf_counter()
-    folded = play_chunk(task, first, last)
+    folded = task.played(first, last) if isinstance(task, Trial) else play_chunk(task, first, last)
     return Finished(place, folded, time.perf_counter() - started)
 
 
-def _elsewhere(place: int, task: Task, first: int, last: int) -> Finished:
+def _elsewhere(place: int, task: Task | Trial, first: int, last: int) -> Finished:
     """Play one chunk in another process.
 
     Arrays may arrive there read-only or misaligned. Kernels would compile again for those, so they are copied.
     """
+    if isinstance(task, Trial):
+        return _timed(place, task, first, last)
     game, sharing = task.game, task.game.sharing
     if isinstance(sharing, Sharing):
         sharing = replace(sharing, starts=np.array(sharing.starts), shared=np.array(sharing.shared))

@@ -6,20 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.checks import count
+from partage.checks import count, number_from
 from partage.errors import InputError
 from partage.game import Game
-from partage.rules import TwoUCB
+from partage.rules import make_rule
 from partage.rules.rule import Rule
 from partage.settle import settlement_for
 from partage.simulate.chunk import Task, checked_game, checked_rule
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Play, compile_rule, cut, workers
-from partage.simulate.result import Estimate, Result
+from partage.simulate.result import LEARNERS, Estimate, Result
 
 __all__ = ["BASELINE_UP_TO", "alone_task", "checked_game", "checked_rule", "new_task", "play"]
 
 BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is played by default
+STRONG_UP_TO = 2 * 10**7  # horizon times arms: up to here KL-UCB, IMED and Thompson sampling are played alone
+STRONG_RUNS, STRONG_WORK = 100, 10**8  # at most so many runs, and so many runs times horizon times arms
 
 
 def play(
@@ -30,6 +32,11 @@ def play(
     seed: int = 0,
     settlement: str = "default",
     fee: float = 0.0,
+    alone: str | None = None,
+    coverage: float | None = None,
+    prepaid: float | None = None,
+    underwriting: float | None = None,
+    broadcast_price: float = 0.0,
     baseline: bool | None = None,
     checkpoints: Sequence[int] = (),
     jobs: int | None = None,
@@ -49,13 +56,30 @@ def play(
     seed
         The same seed gives the same result, on any number of threads or machines.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
-        rule, otherwise none.
+        "paper", "equal-share", "equal-share-expected", "none", "pool", "dues", or "default": the paper's if it is
+        defined for the rule, otherwise none.
     fee
-        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
+        What the controller of an equal share or a pool adds to the bill, as a fraction of all compensations.
+    alone
+        The learner alone that agents are compared with: "two-ucb", "kl-ucb", "imed", "thompson", or "best" for the
+        one that costs least. An equal share charges nobody more than it costs. The default is "two-ucb" with the
+        paper's settlement, otherwise "best".
+    coverage
+        The probability with which the gaps that an equal share reads from the record hold: from 0.5 to below 1, by
+        default 0.99.
+    prepaid
+        The most that an agent of a pool can be charged, and what everyone pays as dues, in units of reward. These two
+        settlements need it; `partage.propose_prepaid` proposes one.
+    underwriting
+        The most that the controller may lose, in units of reward; compensations are scaled down accordingly. By
+        default 0 for a pool, otherwise without a limit.
+    broadcast_price
+        What a broadcast costs the agent that makes it. It counts as regret, but not in `Result.curve`, and an equal
+        share compensates it.
     baseline
-        Whether to play 2-UCB alone too, as the baseline for individual rationality. By default it is played if runs
-        times horizon is at most 10^9.
+        Whether to play learners alone too, as the baseline for individual rationality: 2-UCB, and those that `alone`
+        needs. By default 2-UCB is played if runs times horizon is at most 10^9. The others take longer: they are
+        played at most 100 times, and only if horizon times arms is at most 2 x 10^7.
     checkpoints
         Steps up to which the overall regret is recorded, in `Result.curve`.
     jobs
@@ -86,22 +110,36 @@ def play(
         raise InputError(f"The baseline is {baseline!r}; it must be True, False or None.")
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
-    task = new_task(game, rule, settlement, seed, checkpoints, fee)
+    terms = (fee, alone, coverage, broadcast_price, prepaid, underwriting)
+    task = new_task(game, rule, settlement, seed, checkpoints, *terms)
     with workers(on, jobs) as spread:
         compile_rule(task)
         started = time.perf_counter()
         folded = _folded(task, runs, spread, progress)
         seconds = time.perf_counter() - started
-        two_ucb = None
+        bars = {}
         if baseline or (baseline is None and runs * game.horizon <= BASELINE_UP_TO):
-            alone = alone_task(task)
-            compile_rule(alone)
-            two_ucb = Estimate.of(_folded(alone, runs, spread, None).figures[:, 0])
-    return Result(game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, two_ucb)
+            for learner, times in _learners(task, runs).items():
+                lone = alone_task(task, learner=learner)
+                compile_rule(lone)
+                bars[learner] = Estimate.of(_folded(lone, times, spread, None).figures[:, 0])
+    return Result(
+        game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, bars, task.broadcast_price
+    )
 
 
 def new_task(
-    game: Game, rule: Rule, settlement: str, seed: int, checkpoints: Iterable[int] = (), fee: float = 0.0
+    game: Game,
+    rule: Rule,
+    settlement: str,
+    seed: int,
+    checkpoints: Iterable[int] = (),
+    fee: float = 0.0,
+    alone: str | None = None,
+    coverage: float | None = None,
+    broadcast_price: float = 0.0,
+    prepaid: float | None = None,
+    underwriting: float | None = None,
 ) -> Task:
     """Check the arguments of a play, and return what all of its chunks have in common."""
     game, rule = checked_game(game), checked_rule(rule)
@@ -111,13 +149,22 @@ def new_task(
     steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
     if len(steps) and steps[-1] > game.horizon:
         raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
-    return Task(game, rule, settlement_for(settlement, rule, fee), seed, steps)
+    price = number_from("The broadcast price", broadcast_price, low=0)
+    settled = settlement_for(settlement, rule, fee, alone, coverage, prepaid, underwriting)
+    return Task(game, rule, settled, seed, steps, price)
 
 
-def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None) -> Task:
-    """Return the task of one agent that plays 2-UCB alone on the same arms."""
-    steps = np.zeros(0, np.int64) if checkpoints is None else checkpoints
-    return Task(task.game.alone(), TwoUCB(), settlement_for("none", TwoUCB()), task.seed, steps)
+def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None, learner: str = "two-ucb") -> Task:
+    """Return the task of one agent that plays a learner alone on the same arms."""
+    steps, rule = np.zeros(0, np.int64) if checkpoints is None else checkpoints, make_rule(learner)
+    return Task(task.game.alone(), rule, settlement_for("none", rule), task.seed, steps)
+
+
+def _learners(task: Task, runs: int) -> dict[str, int]:
+    """Return the learners to play alone, and how often: 2-UCB, and those that the bar needs if not too long."""
+    alone, size = task.settlement.alone, task.game.horizon * len(task.game.arms)
+    strong = [name for name in LEARNERS[1:] if alone in (name, "best")] if size <= STRONG_UP_TO else []
+    return {"two-ucb": runs} | {name: min(runs, STRONG_RUNS, STRONG_WORK // size) for name in strong}
 
 
 def _folded(task: Task, runs: int, spread: Play, progress: Callable[[int, int], None] | None) -> Folded:

@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from partage.rules.seeing import with_sees
+
 if TYPE_CHECKING:
     from partage.simulate.result import Result
 
@@ -22,7 +24,8 @@ def plot(result: "Result") -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     game = result.game
     size = f"{game.agents:,} agents, {len(game.arms)} arms, horizon {game.horizon:,}"
-    figure.suptitle(f"{result.rule.name}: {size}; {result.runs:,} runs", fontsize=11)
+    rule = with_sees(result.rule.name, getattr(result.rule, "sees", None))
+    figure.suptitle(f"{rule}: {size}; {result.runs:,} runs", fontsize=11)
     return figure
 
 
@@ -36,6 +39,9 @@ def _agents(result: "Result", axes: Axes) -> None:
         axes.plot(np.arange(1, agents + 1), incentive, ".", color=ORANGE, label="after settlement")
     if result.two_ucb_regret is not None:
         axes.axhline(result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
+    if result.best_alone is not None:
+        best = result.alone_regret[result.best_alone].mean
+        axes.axhline(best, color=INK, linewidth=1, linestyle="--", label=f"best alone: {result.best_alone}")
     axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel="mean regret")
     axes.legend(frameon=False)
 

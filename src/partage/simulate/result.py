@@ -1,6 +1,7 @@
 """`Result`: the figures of merit of many runs, with standard errors."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.game import Game
-from partage.rules.rule import Rule
-from partage.settle import EQUAL_SHARE, NONE, Settlement
+from partage.rules.rule import Rule, changed_parameters
+from partage.settle import ALONE, EQUAL_SHARE, NONE, Settlement
+from partage.settle.noiseless import lower_bound
+from partage.sharing import Sharing
 from partage.simulate.fold import FIGURES, SETTLED, Folded
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+
+LEARNERS = tuple(name for name in ALONE if name != "best")  # what agents may play alone; 2-UCB first
 
 
 class Estimate(NamedTuple):
@@ -77,8 +82,10 @@ class Result:
         Figures by run, and sums over runs for each agent.
     checkpoints
         Steps up to which `curve` gives the overall regret.
-    two_ucb_regret
-        Regret of one agent that plays 2-UCB alone; None if the baseline was not played.
+    alone_regret
+        Regret of one agent that plays a learner alone, for the learners that were played.
+    broadcast_price
+        What each broadcast adds to the regret of its agent.
 
     Examples
     --------
@@ -97,7 +104,8 @@ class Result:
     seconds: float
     folded: Folded = field(repr=False)
     checkpoints: NDArray[np.int64] = field(repr=False)
-    two_ucb_regret: Estimate | None
+    alone_regret: Mapping[str, Estimate]
+    broadcast_price: float = 0.0
 
     # --- figures of merit -----------------------------------------------------------------------------------
 
@@ -143,18 +151,50 @@ class Result:
 
     @property
     def viable(self) -> float | None:
-        """Fraction of runs in which an equal-share settlement was viable; None for other settlements."""
+        """Fraction of runs in which an equal share, a pool or dues were viable; None for other settlements.
+
+        A pool and dues are viable if they pay all compensations in full.
+        """
         return self._fraction("viable")
 
     @property
     def finished(self) -> float | None:
-        """Fraction of runs in which an equal-share settlement was finished; None for other settlements."""
+        """Fraction of runs in which an equal share, a pool or dues were finished; None for other settlements."""
         return self._fraction("finished")
 
     @property
     def uncovered(self) -> Estimate | None:
         """The most that an agent may have lost on the arms left; None unless the settlement is `equal-share`."""
         return self._figure("uncovered") if self.settlement.kind == EQUAL_SHARE else None
+
+    @property
+    def bill(self) -> Estimate | None:
+        """All compensations together, as if they were paid in full; None without a settlement."""
+        return self._figure("bill") if self.settled else None
+
+    @property
+    def scale(self) -> Estimate | None:
+        """The fraction of all compensations that is paid; None unless the controller's loss is limited."""
+        return self._figure("scale") if self.settlement.underwriting is not None else None
+
+    @property
+    def pooled_charge(self) -> Estimate | None:
+        """What every agent of a pool pays; with dues, what it prepaid. None for other settlements."""
+        return self._figure("charge") if self.settlement.is_prepaid else None
+
+    @property
+    def covered(self) -> Estimate | None:
+        """Compensations as a fraction of the regret of told claims (explore pulls), both over all runs.
+
+        None unless the settlement is a pool or dues, and if there was no such regret. It may exceed 1: rates are
+        differences of means in the record.
+        """
+        paid, lost = (self._column(name) for name in ("compensation", "explore_regret"))
+        if not self.settlement.is_prepaid or lost.sum() == 0:
+            return None
+        ratio = float(paid.sum() / lost.sum())
+        spread = Estimate.of(paid - ratio * lost).stderr  # of a ratio of two means, to first order
+        return Estimate(ratio, None if spread is None else spread / float(lost.mean()))
 
     @property
     def settled(self) -> bool:
@@ -195,18 +235,58 @@ class Result:
         """The agent with the highest mean incentive regret."""
         return int(np.argmax(self.folded.incentive))
 
+    # --- compared with playing alone ------------------------------------------------------------------------
+
+    @property
+    def two_ucb_regret(self) -> Estimate | None:
+        """Regret of one agent that plays 2-UCB alone; None if it was not played."""
+        return self.alone_regret.get("two-ucb")
+
+    @property
+    def best_alone(self) -> str | None:
+        """The learner that costs least alone; None unless all were played."""
+        if not all(name in self.alone_regret for name in LEARNERS):
+            return None
+        return min(LEARNERS, key=lambda name: self.alone_regret[name].mean)
+
+    @property
+    def best_alone_at_least(self) -> float | None:
+        """The least that any of these learners costs alone, by formula; None if the means are drawn for each run."""
+        means, best = self.game.means, int(np.argmax(self.game.means))
+        if np.isnan(means).any():
+            return None
+        mean, gaps = float(means[best]), np.delete(means[best] - means, best).tolist()
+        return lower_bound("best", mean, mean, gaps, gaps, self.game.horizon)
+
+    @property
+    def bar(self) -> Estimate | None:
+        """Regret of the learner alone that agents are compared with (`settlement.alone`); None if not played."""
+        return self.bar_of(self.settlement.alone)
+
+    def bar_of(self, alone: str) -> Estimate | None:
+        """Return the regret of a learner alone, one of `partage.settle.ALONE`; None if it was not played."""
+        name = self.best_alone if alone == "best" else alone
+        return None if name is None else self.alone_regret.get(name)
+
     @property
     def individually_rational(self) -> bool | None:
-        """Whether every agent's mean incentive regret is at most that of 2-UCB alone; None without the baseline."""
-        if self.two_ucb_regret is None:
-            return None
-        return bool(self.incentive_regret(self.worst_agent).mean <= self.two_ucb_regret.mean)
+        """Whether every agent's mean incentive regret is at most the `bar`; None if that was not played."""
+        return self.rational_against(self.settlement.alone)
+
+    def rational_against(self, alone: str) -> bool | None:
+        """Whether every agent's mean incentive regret is at most what a learner alone costs; None if not played."""
+        bar = self.bar_of(alone)
+        return None if bar is None else bool(self.incentive_regret(self.worst_agent).mean <= bar.mean)
+
+    def _column(self, name: str) -> NDArray[np.float64]:
+        return self.folded.figures[:, (*FIGURES, *SETTLED).index(name)]
 
     def _figure(self, name: str) -> Estimate:
-        return Estimate.of(self.folded.figures[:, (*FIGURES, *SETTLED).index(name)])
+        return Estimate.of(self._column(name))
 
     def _fraction(self, name: str) -> float | None:
-        return self._figure(name).mean if self.settlement.has_ceilings else None
+        told = self.settlement.has_ceilings or self.settlement.is_prepaid
+        return self._figure(name).mean if told else None
 
     # --- tables, figures, JSON --------------------------------------------------------------------------------
 
@@ -222,10 +302,22 @@ class Result:
 
         return plot(self)
 
+    @property
+    def too_few_sharers(self) -> list[str]:
+        """The arms that cannot be settled, because no more agents share them than may lie (`tolerate`)."""
+        tolerate, sharing = getattr(self.rule, "tolerate", 0), self.game.sharing
+        if not tolerate or not isinstance(sharing, Sharing):
+            return []
+        return [arm.name for arm, sharers in zip(self.arms, sharing.sharers(), strict=True) if sharers <= tolerate]
+
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
-        An equal-share settlement adds its fee, and the fractions of runs in which it was viable and finished.
+        An equal share, a pool and dues add their fee, their coverage, and the fractions of runs in which they were
+        viable and finished. A limit on the controller's loss adds that limit and the `scale` of compensations; a pool
+        and dues also what is prepaid, what is charged, how much of the regret of told claims is covered, and the
+        comparison with both bars. Parameters of the rule, apart from the balance, are listed if they are not the
+        default.
 
         Parameters
         ----------
@@ -237,7 +329,23 @@ class Result:
             return None if value is None else {"mean": value.mean, "stderr": value.stderr}
 
         balance = getattr(self.rule, "balance", None)
-        equal_share = {"fee": self.settlement.fee, "viable": self.viable, "finished": self.finished}
+        changed = changed_parameters(self.rule)
+        equal_share = {
+            "fee": self.settlement.fee,
+            "coverage": self.settlement.coverage,
+            "viable": self.viable,
+            "finished": self.finished,
+        }
+        limited = {
+            "underwriting": self.settlement.underwriting,
+            "scale": estimate(self.scale),
+        }
+        prepaid = {
+            "prepaid": self.settlement.prepaid,
+            "pooled_charge": estimate(self.pooled_charge),
+            "covered": estimate(self.covered),
+            "individually_rational_against": {name: self.rational_against(name) for name in ("best", "two-ucb")},
+        }
         return {
             "rule": rule or self.rule.name,
             "settlement": self.settlement.name,
@@ -249,6 +357,10 @@ class Result:
             "seconds": self.seconds,
             "metrics": {name: estimate(getattr(self, name)) for name in FIGURES},
             "two_ucb_regret": estimate(self.two_ucb_regret),
+            "alone": self.settlement.alone,
+            "alone_regret": {name: estimate(regret) for name, regret in self.alone_regret.items()},
+            "best_alone": self.best_alone,
+            "best_alone_at_least": self.best_alone_at_least,
             "individually_rational": self.individually_rational,
             "arms": [
                 {
@@ -260,4 +372,9 @@ class Result:
                 for arm in self.arms
             ],
             **(equal_share if self.viable is not None else {}),
+            **(limited if self.scale is not None else {}),
+            **(prepaid if self.settlement.is_prepaid else {}),
+            **({"parameters": changed} if changed else {}),
+            **({"too_few_sharers": self.too_few_sharers} if self.too_few_sharers else {}),
+            **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
         }

@@ -3,10 +3,26 @@
 A study of your own needs no names but these: see docs/studies.md.
 """
 
+from partage.simulate.trial import Trial
 from partage.studies.catalogue import STUDIES, find
 from partage.studies.results import Played, crossing, largest, quotient, ratio, smallest
 from partage.studies.runner import play_studies
-from partage.studies.study import FAILS, HOLDS, UNDECIDED, Claim, Curve, Dots, Line, Mark, Panel, Study, Table
+from partage.studies.study import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Claim,
+    Curve,
+    Dots,
+    Level,
+    Line,
+    Mark,
+    Panel,
+    Path,
+    Point,
+    Study,
+    Table,
+)
 
 __all__ = [
     "FAILS",
@@ -16,12 +32,16 @@ __all__ = [
     "Claim",
     "Curve",
     "Dots",
+    "Level",
     "Line",
     "Mark",
     "Panel",
+    "Path",
     "Played",
+    "Point",
     "Study",
     "Table",
+    "Trial",
     "crossing",
     "find",
     "largest",

@@ -28,6 +28,7 @@ from partage.rules.rule import Rule
 from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded
 from partage.simulate.parallel import Chunk, Finished
+from partage.simulate.trial import Trial
 
 # Rooms that do not affect the figures.
 ABOVE = (
@@ -99,8 +100,11 @@ def _unpacked(packed: bytes) -> tuple[Folded, float]:
     return Folded(**arrays), float(described["seconds"])
 
 
-def task_digest(task: Task) -> str:
-    """Return a digest of everything that determines the figures of a task, except the range of runs."""
+def task_digest(task: Task | Trial) -> str:
+    """Return a digest of everything that determines the figures of a task or a trial, except the range of runs."""
+    if isinstance(task, Trial):  # a trial may call anything
+        spelled = "\n".join([*_spelled(task), np.__version__, version("numba"), sources_digest(())])
+        return hashlib.sha256(spelled.encode() + _code_of(task.play)).hexdigest()
     spelled = "\n".join([*_spelled(task), np.__version__, version("numba"), sources_digest()])
     own = b"" if has_kernel(task.rule) else _source_of(task.rule)
     return hashlib.sha256(spelled.encode() + own).hexdigest()
@@ -112,20 +116,25 @@ def chunk_name(digest: str, chunk: Chunk) -> str:
 
 
 @cache
-def sources_digest() -> str:
-    """Return a digest of the source of everything that plays."""
+def sources_digest(without: Sequence[str] = ABOVE) -> str:
+    """Return a digest of the source of everything that plays: all rooms but these."""
     package = Path(__file__).parent.parent
     found = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        if inside.parts[0].removesuffix(".py") not in ABOVE:
+        if inside.parts[0].removesuffix(".py") not in without:
             found.update(inside.as_posix().encode() + path.read_bytes())
     return found.hexdigest()
 
 
 def _source_of(rule: Rule) -> bytes:
     """Return the source file of a user's rule, or its bytecode if there is no file."""
-    code = type(rule).decide.__code__
+    return _code_of(type(rule).decide)
+
+
+def _code_of(function: Any) -> bytes:
+    """Return the source file of a function or of an object that can be called, or its bytecode."""
+    code = (function if hasattr(function, "__code__") else type(function).__call__).__code__
     path = Path(code.co_filename)
     return path.read_bytes() if path.is_file() else code.co_code + repr(code.co_consts).encode()
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from partage.errors import FileError, InputError, PartageError
 from partage.studies import (
+    attacks,
     balance,
     balanced,
+    broadcasts,
     frontier,
     frontier_viability,
     imbalanced,
@@ -28,19 +30,23 @@ _ALL = (
     order.STUDY,
 )
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
-BEYOND: dict[str, Sequence[Study]] = {  # not in the paper; played only if named
+BEYOND: dict[str, Sequence[Study]] = {  # not in the paper
+    "attacks": (attacks.STUDY,),
     "frontier": (frontier.STUDY, frontier_viability.STUDY),
+    "broadcasts": (broadcasts.STUDY,),
 }
+ONLY_IF_NAMED = ("frontier", "broadcasts")  # they take long
 
 
 def find(names: Sequence[str]) -> list[Study]:
-    """Return the studies with these names or files; without names, those of the paper.
+    """Return the studies with these names or files; without names, all but those that take long.
 
     >>> [study.name for study in find(["balanced", "profit"])]
     ['balanced', 'profit']
     """
     if not names:
-        return list(STUDIES.values())
+        beyond = [study for name, group in BEYOND.items() if name not in ONLY_IF_NAMED for study in group]
+        return [*STUDIES.values(), *beyond]
     found: dict[str, Study] = {}
     for name in dict.fromkeys(names):
         for study in [read_study(Path(name))] if name.endswith(".py") else _named(name):

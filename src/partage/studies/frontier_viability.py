@@ -1,76 +1,114 @@
 """With how many agents is each settlement viable? Every agent is charged its ceiling: the most that it may pay.
 
-The profit is then the ceilings less the compensations. If its mean is at least 0, the controller breaks even by
-charging every agent the same fraction of its ceiling.
+The profit is then the ceilings less the compensations: the margin. If its mean is at least 0, the controller breaks
+even by charging every agent the same fraction of its ceiling. Whether nobody does worse than alone is judged at that
+charge, against the learner that loses least alone, and against 2-UCB, the paper's bar.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from partage.rules import BalancedETC, BalancedGLR
+from partage.rules import BalancedETC, BalancedGLR, SharedIMED
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
 from partage.simulate.result import Estimate
+from partage.studies.frontier_bars import plus_minus
+from partage.studies.frontier_games import STRONG
 from partage.studies.paper import on_the_arms
 from partage.studies.results import Played, crossing, quotient
 from partage.studies.study import Claim, Curve, Line, Mark, Panel, Study, Table
 
 NO_LIMIT = 1e9  # a fee so high that every agent pays its ceiling
+NO_FEE = ", no fee"  # the same line as it is charged
 FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
-MANY = (30, 100, 1000, 10_000)
-BETWEEN = (2000, 3000, 3500, 4000, 6000)  # where the paper's settlement becomes viable
-RUNS = 40  # at most, as measuring a ceiling takes a tenth of a second or more
+MANY = (30, 100, 1000)
+BETWEEN = (2000, 3000, 3500, 4000, 6000, 10_000)  # where the paper's settlement becomes viable
+RUNS = 40  # at most, as measuring a ceiling of 2-UCB takes a tenth of a second or more
+GOAL_RUNS = 1000  # at most, where a goal is judged
+DRAWN_RUNS = 10  # at most, with many agents
+ALONE_RUNS = {"Thompson alone": 400, "IMED alone": 40, "KL-UCB alone": 40}  # the least costly is compared with
 GAME = on_the_arms(Sharing.dealt)
-ETC, GLR, PAPER = "Balanced-ETC", "Balanced-GLR", "paper, Balanced-ETC"
+ETC, SHARED, PAPER = "Balanced-ETC", "Shared-IMED", "paper, Balanced-ETC"
+SAFE = "Balanced-GLR (betting, lead 10)"
+BARS = {"best": "the best alone", "two-ucb": "2-UCB alone"}
 
 
 class Case(NamedTuple):
-    """A settlement with a rule, the number of agents with which it should break even, and how it is drawn."""
+    """A settlement with a rule, the learner alone that limits its charges, and how many agents it is shown for."""
 
     settlement: str
     rule_name: str
     rule: Rule
-    goal: int
-    colour: str
-    dashed: bool
-    note: str = ""  # why the goal is not reached
+    alone: str
+    at: int
+    colour: str = ""  # of its curve; none is drawn without
+    goal: bool = False  # whether `at` agents should be enough
 
     @property
     def name(self) -> str:
         """The line's name."""
-        return f"{self.settlement}, {self.rule_name}"
+        return f"{self.settlement}, {self.rule_name}, at most {BARS[self.alone]}"
+
+    @property
+    def expected(self) -> bool:
+        """Whether agents are covered on average only."""
+        return self.settlement == "equal-share-expected"
 
     @property
     def short(self) -> str:
         """A short form of the name, for labels."""
-        return self.name.removeprefix("equal-share-").replace("Balanced-", "")
+        rule = {SHARED: "Shared-IMED", SAFE: "GLR", ETC: "ETC"}[self.rule_name]
+        return f"{'expected' if self.expected else 'equal-share'}, {rule}"
 
 
-SHORT_OF_IT = (
-    "Narrowly missed: 7 agents fall short by 42 ± 2 in 2,000 runs, 1 % of the bill, and 8 have enough. The ceiling "
-    "is a lower bound on what 2-UCB alone costs; a tighter bound would suffice."
-)
 CASES = (
-    Case("equal-share", ETC, BalancedETC(), 7, "orange", False, SHORT_OF_IT),
-    Case("equal-share", GLR, BalancedGLR(), 3, "blue", False),
-    Case("equal-share-expected", ETC, BalancedETC(), 5, "orange", True),
-    Case("equal-share-expected", GLR, BalancedGLR(), 2, "blue", True),
+    Case("equal-share-expected", SHARED, SharedIMED(), "best", 2, "green", goal=True),
+    Case("equal-share", SAFE, BalancedGLR(evidence="betting", lead=10), "two-ucb", 3, "purple", goal=True),
+    Case("equal-share-expected", SAFE, BalancedGLR(evidence="betting", lead=10), "best", 2),
+    Case("equal-share-expected", ETC, BalancedETC(), "two-ucb", 2, "orange"),
+    Case("equal-share", SAFE, BalancedGLR(evidence="betting", lead=10), "best", 3),
+    Case("equal-share", SHARED, SharedIMED(), "best", 3),
+    Case("equal-share", ETC, BalancedETC(), "two-ucb", 3, "orange"),
 )
+GOALS = tuple(case for case in CASES if case.goal)
+
+# --- what is measured -----------------------------------------------------------------------------------------
 
 
-def rationality(played: Played, at: int, name: str) -> Estimate:
-    """Return the highest mean incentive regret, as a multiple of 2-UCB alone, if charges just cover compensations.
+def best_alone(played: Played) -> tuple[str, Estimate]:
+    """Return the learner that loses least alone, and its regret."""
+    regrets = {name: played.result(FEW[0], name).overall_regret for name in STRONG}
+    regrets["2-UCB alone"] = two_ucb(played)
+    return min(regrets.items(), key=lambda each: each[1].mean)
+
+
+def two_ucb(played: Played) -> Estimate:
+    """Return the regret of 2-UCB alone."""
+    return played.alone(FEW[0], "Thompson alone").overall_regret
+
+
+def margin(played: Played, at: int, name: str) -> Estimate:
+    """Return the ceilings less the compensations."""
+    return Estimate.of(played.by_run("controller_profit", at, name))
+
+
+def worst(played: Played, at: int, name: str) -> Estimate:
+    """Return the highest mean incentive regret of an agent, if charges just cover the compensations.
 
     Every agent is then charged the same fraction of its ceiling, so the mean charge falls by the mean profit over M.
+    Ceilings vary more than compensations do, so the line without a fee, if it is played, gives a closer estimate.
     """
+    name = name + NO_FEE if (name + NO_FEE, at) in played.results else name
     result = played.result(at, name)
-    worst = result.incentive_regret(result.worst_agent)
-    profit = result.controller_profit
-    assert profit is not None
-    charged = Estimate(worst.mean - profit.mean / result.game.agents, worst.stderr)
-    return quotient(charged, played.alone(at, name).overall_regret)
+    paid, profit = result.incentive_regret(result.worst_agent), margin(played, at, name)
+    mean = paid.mean - profit.mean / result.game.agents
+    if paid.stderr is None or profit.stderr is None:
+        return Estimate(mean, None)
+    return Estimate(mean, float(np.hypot(paid.stderr, profit.stderr / result.game.agents)))
 
 
 def break_even(places: Sequence[int], profits: Iterable[Estimate], rational: Iterable[Estimate]) -> int | None:
@@ -92,11 +130,11 @@ def _few(played: Played) -> list[int]:
     return [place for place in played.study.values if place <= FEW[-1]]
 
 
-def measured(played: Played, name: str) -> int | None:
-    """Return the number of agents with which a settlement breaks even."""
+def measured(played: Played, name: str, bar: Estimate) -> int | None:
+    """Return the number of agents from which on a settlement breaks even and no agent is above a bar."""
     places = _few(played)
-    profits = [Estimate.of(played.by_run("controller_profit", at, name)) for at in places]
-    return break_even(places, profits, [rationality(played, at, name) for at in places])
+    profits = [margin(played, at, name) for at in places]
+    return break_even(places, profits, [quotient(worst(played, at, name), bar) for at in places])
 
 
 def viable(played: Played, at: int, name: str) -> float:
@@ -104,79 +142,83 @@ def viable(played: Played, at: int, name: str) -> float:
     return float(np.mean(played.by_run("controller_profit", at, name) >= 0))
 
 
-def without_fee(played: Played, at: int, name: str) -> float:
-    """Return the mean profit without a fee: 0 in viable runs, the loss in others."""
-    return float(np.mean(np.minimum(0, played.by_run("controller_profit", at, name))))
-
-
-def everywhere(played: Played, name: str) -> int | None:
-    """Return the fewest agents from which on every run is viable."""
-    found = None
-    for at in _few(played):
-        found = (at if found is None else found) if viable(played, at, name) == 1 else None
-    return found
+# --- the table and the claims ---------------------------------------------------------------------------------
 
 
 def goals(played: Played) -> Table:
     """Return the table of goals and measurements."""
-    rows, paper = [], crossing(played, "controller_profit", PAPER).mean
+    (learner, best), weak = best_alone(played), two_ucb(played)
+    rows, most = [], f"more than {FEW[-1]}"
     for case in CASES:
-        found, surely = measured(played, case.name), everywhere(played, case.name)
-        profit = Estimate.of(played.by_run("controller_profit", case.goal, case.name))
-        most = f"more than {FEW[-1]}"
-        reached = "reached" if found is not None and found <= case.goal else "missed"
+        at, name = case.at, case.name
+        finished = played.result(at, name).finished
         rows.append(
             [
-                case.name,
-                f"{paper:,.0f}",
-                f"at most {case.goal}",
-                f"{found or most}: {reached}",
-                f"{profit.mean:,.0f} ± {profit.stderr or 0:,.0f}",
-                f"{viable(played, case.goal, case.name):.0%} of runs",
-                f"{without_fee(played, case.goal, case.name):,.0f}",
-                str(surely or most),
+                f"{case.settlement}, {case.rule_name}",
+                BARS[case.alone],
+                f"{at}: {'reached' if _reached(played, case) else 'missed'}" if case.goal else "–",
+                str(measured(played, name, best) or most),
+                str(measured(played, name, weak) or most),
+                f"{at}",
+                plus_minus(margin(played, at, name)),
+                plus_minus(worst(played, at, name)),
+                _percent(viable(played, at, name)),
+                _percent(finished or 0.0),
             ]
         )
     headings = (
-        "agents to break even, IR kept",
-        "paper's",
+        "settlement, rule",
+        "charges at most",
         "goal",
-        "measured",
-        "margin at goal",
-        "viable there",
-        "profit, no fee",
-        "every run from",
+        f"enough: nobody above the best alone ({learner.removesuffix(' alone')}, {plus_minus(best)})",
+        f"nobody above 2-UCB ({plus_minus(weak)})",
+        "shown for agents",
+        "margin",
+        "worst agent at break-even",
+        "viable runs",
+        "finished runs",
     )
-    return Table("Goals: how few agents suffice", headings, rows)
+    return Table("How few agents are enough", headings, rows)
+
+
+def _percent(fraction: float) -> str:
+    """Return a fraction in percent; 99.8 % is not 100 %."""
+    return f"{100 * fraction:.3g}%"
+
+
+def _reached(played: Played, case: Case) -> bool:
+    found = measured(played, case.name, best_alone(played)[1])
+    return found is not None and found <= case.at
 
 
 def _claims(case: Case) -> tuple[Claim, Claim]:
-    agents = f"{case.goal} agents"
+    agents = f"{case.at} agents"
     return (
         Claim(
-            f"{case.name}: {agents} break even",
-            f"ceilings less compensations, {agents}",
-            lambda played: Estimate.of(played.by_run("controller_profit", case.goal, case.name)),
+            f"{case.short}: {agents} break even",
+            f"ceilings ({BARS[case.alone]}) less compensations, {agents}",
+            lambda played: margin(played, case.at, case.name),
             at_least=0,
-            expected=not case.note,
-            note=case.note,
         ),
         Claim(
-            f"{case.name}: {agents} all do better than alone",
-            "highest mean incentive regret, if charges just cover compensations, as a fraction of 2-UCB alone",
-            lambda played: rationality(played, case.goal, case.name),
+            f"{case.short}: {agents} all do better than the best alone",
+            "highest mean incentive regret, if charges just cover compensations, as a fraction of the best alone",
+            lambda played: quotient(worst(played, case.at, case.name), best_alone(played)[1]),
             at_most=1,
             percent=True,
         ),
     )
 
 
+# --- the figure -----------------------------------------------------------------------------------------------
+
+
 def marks(played: Played) -> list[Mark]:
-    """Return marks where each settlement becomes viable."""
+    """Return marks from where on each settlement with a goal is enough."""
     paper = crossing(played, "controller_profit", PAPER).mean
     few = []
-    for case in CASES:
-        found = measured(played, case.name)
+    for case in GOALS:
+        found = measured(played, case.name, best_alone(played)[1])
         if found is not None:
             few.append(Mark(found, f"{found}: {case.short}", case.colour, on_top=True))
     return [*sorted(few, key=lambda mark: mark.at), Mark(paper, f"{paper:,.0f}: paper's", "ink")]
@@ -185,36 +227,55 @@ def marks(played: Played) -> list[Mark]:
 def title(played: Played) -> str:
     """The finding."""
     paper = crossing(played, "controller_profit", PAPER).mean
-    few, fewer = (measured(played, case.name) for case in CASES[:2])
-    ours = f"{few or '?'} agents, or {fewer or '?'} with Balanced-GLR"
-    return f"Breaking even takes {ours}, not {paper:,.0f}"
+    on_average, surely = (measured(played, case.name, best_alone(played)[1]) or "?" for case in GOALS)
+    ours = f"{on_average} agents break even and beat the best alone, {surely} if all are covered at 99 %"
+    return f"{ours}; the paper's settlement takes {paper:,.0f}"
 
 
 def text(played: Played) -> str:
     """What the figure shows."""
-    found = {case.name: measured(played, case.name) for case in CASES}
-    each = "; ".join(f"{name}: {at or f'more than {FEW[-1]}'}" for name, at in found.items())
-    glr = CASES[1]
+    (learner, best), (mean, sure) = best_alone(played), GOALS
+    at_mean, at_sure = (worst(played, case.at, case.name).mean for case in GOALS)
+    strict = next(case for case in CASES if case[:2] == sure[:2] and case.alone == "best")
     return (
-        "The curves show what the controller would keep if every agent paid its ceiling, a lower bound on the cost "
-        f"of 2-UCB alone; below 0 the settlement is not viable. Agents to break even, with nobody worse off than "
-        f"alone: {each}. These are averages: with {glr.goal} agents, equal-share with Balanced-GLR is viable in "
-        f"{viable(played, glr.goal, glr.name):.0%} of runs, and the controller needs a fee to cover the others. "
-        "Without a fee it keeps nothing in viable runs: all charges are paid out."
+        "The curves show what the controller would keep if every agent paid its ceiling, a lower bound on what a "
+        "learner alone costs: the best alone for Shared-IMED, 2-UCB for the others. Below 0 the settlement is not "
+        "viable. If charges just cover the compensations, the "
+        f"worst of {mean.at} agents loses {at_mean:,.1f} with Shared-IMED and equal-share-expected, and the worst of "
+        f"{sure.at} loses {at_sure:,.1f} with Balanced-GLR and equal-share; alone an agent loses {best.mean:,.1f} at "
+        f"best ({learner.removesuffix(' alone')}) and {two_ucb(played).mean:,.0f} with 2-UCB. equal-share guarantees "
+        f"that with {sure.at} agents against 2-UCB only: against the best alone its ceilings fall short of the "
+        f"compensations by {-margin(played, strict.at, strict.name).mean:,.0f}."
     )
 
 
-def _most_runs(agents: int) -> int:
-    return RUNS
+def _runs_of(case: Case, at: int) -> int:
+    if at in MANY:
+        return DRAWN_RUNS
+    return GOAL_RUNS if case.goal and at == case.at else RUNS
+
+
+def _lines(case: Case) -> list[Line]:
+    places = FEW + MANY if case.colour else FEW
+    most = partial(_runs_of, case)
+    line = Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, places, most, alone=case.alone)
+    free = replace(line, name=case.name + NO_FEE, fee=0.0, places=FEW)
+    return [line, free] if case.goal else [line]
+
+
+def _alone(name: str, rule: Rule) -> Line:
+    most = ALONE_RUNS[name]
+    return Line(name, rule, lambda at: GAME(at).alone(), "none", places=FEW[:1], most_runs=lambda at: most)
 
 
 STUDY = Study(
     name="frontier-viability",
-    question="With how many agents does the controller break even?",
+    question="With how many agents does the controller break even, and nobody lose more than alone?",
     values=tuple(sorted(FEW + MANY + BETWEEN)),
     lines=(
-        Line(PAPER, BalancedETC(), GAME, "paper", most_runs=_most_runs),
-        *(Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, FEW + MANY, _most_runs) for case in CASES),
+        Line(PAPER, BalancedETC(), GAME, "paper", most_runs=lambda at: RUNS),
+        *(line for case in CASES for line in _lines(case)),
+        *(_alone(name, rule) for name, rule in STRONG.items()),
     ),
     sharing="Arms are dealt out: arm i to agent i mod M. With more agents than arms, agent m shares arm m mod 10.",
     panels=(
@@ -222,14 +283,9 @@ STUDY = Study(
             curves=(
                 Curve("controller_profit", "paper's,\nBalanced-ETC", "ink", PAPER),
                 *(
-                    Curve(
-                        "controller_profit",
-                        f"{'expected' if case.dashed else 'equal-share'},\n{case.rule_name}",
-                        case.colour,
-                        case.name,
-                        case.dashed,
-                    )
+                    Curve("controller_profit", case.short.replace(", ", ",\n"), case.colour, case.name, case.expected)
                     for case in CASES
+                    if case.colour
                 ),
             ),
             shows="ceilings less compensations",
@@ -240,6 +296,6 @@ STUDY = Study(
     ),
     title=title,
     text=text,
-    claims=tuple(claim for case in CASES for claim in _claims(case)),
+    claims=tuple(claim for case in GOALS for claim in _claims(case)),
     tables=lambda played: (goals(played),),
 )

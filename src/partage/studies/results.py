@@ -27,6 +27,7 @@ class Played:
     seconds: float  # of play, over all workers; work that several studies need counts for each
     results: Mapping[tuple[str, int], Result] = field(repr=False)
     alones: Mapping[tuple[str, int], Result] = field(repr=False)
+    trials: Mapping[str, Runs] = field(repr=False, default_factory=dict)  # a row per run, a column per figure
 
     @property
     def first(self) -> int:
@@ -51,6 +52,11 @@ class Played:
         if figure == TWO_UCB:
             return self.alone(at, line).folded.figures[:, 0]
         return self.result(at, line).folded.figures[:, FIGURES.index(figure)]
+
+    def of_trial(self, name: str, figure: str) -> Runs:
+        """Return a figure of each run of a trial."""
+        (trial,) = (each for each in self.study.trials if each.name == name)
+        return self.trials[name][:, trial.figures.index(figure)]
 
     def along(self, figure: str, line: str | None = None) -> list[Estimate]:
         """Return a figure of merit at each place of the axis; nan if the line is not played there."""

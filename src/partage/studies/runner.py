@@ -1,7 +1,7 @@
 """Running studies: the chunks of all studies go into one pool, longest first, and each is played once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from partage.checks import count
 from partage.simulate.chunk import Task
@@ -9,6 +9,7 @@ from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Chunk, Play, compile_rule, cut
 from partage.simulate.play import alone_task, new_task
 from partage.simulate.result import Estimate, Result
+from partage.simulate.trial import Trial
 from partage.studies.cache import Store, chunk_name, task_digest
 from partage.studies.results import Played
 from partage.studies.study import Study
@@ -19,9 +20,9 @@ Plan = dict[tuple[str, int], tuple[str, str]]
 
 @dataclass
 class _Work:
-    """A task that some of the studies need: its chunks, and the finished ones."""
+    """A task or a trial that some of the studies need: its chunks, and the finished ones."""
 
-    task: Task
+    task: Task | Trial
     digest: str
     chunks: list[Chunk]
     parts: dict[int, Folded] = field(default_factory=dict)
@@ -67,7 +68,7 @@ def play_studies(
     runs = count("The number of runs", runs)
     works: dict[str, _Work] = {}
 
-    def need(task: Task, most: int | None) -> str:
+    def need(task: Task | Trial, most: int | None) -> str:
         digest, many = task_digest(task), min(runs, most or runs)
         name = f"{digest}-{many}"
         if name not in works:
@@ -75,18 +76,35 @@ def play_studies(
         return name
 
     plans = [_plan(study, seed, need) for study in studies]
-    for rule in {type(work.task.rule): work.task for work in works.values()}.values():
-        compile_rule(rule)
+    trials = [
+        {trial.name: need(replace(trial, seed=seed), trial.most_runs) for trial in study.trials} for study in studies
+    ]
+    tasks = [work.task for work in works.values() if isinstance(work.task, Task)]
+    for task in {type(task.rule): task for task in tasks}.values():
+        compile_rule(task)
     _play(list(works.values()), spread, store, progress)
-    return [_played(study, plan, works, runs, seed) for study, plan in zip(studies, plans, strict=True)]
+    return [
+        _played(study, plan, tried, works, runs, seed)
+        for study, plan, tried in zip(studies, plans, trials, strict=True)
+    ]
 
 
-def _plan(study: Study, seed: int, need: Callable[[Task, int | None], str]) -> Plan:
+def _plan(study: Study, seed: int, need: Callable[[Task | Trial, int | None], str]) -> Plan:
     """Return the names of the work for each line and place of a study: its task, and 2-UCB alone."""
     plan = {}
     for line in study.lines:
         for at in study.places(line):
-            task = new_task(line.game(at), line.rule, line.settlement, seed, study.checkpoints, line.fee)
+            task = new_task(
+                line.game(at),
+                line.rule,
+                line.settlement,
+                seed,
+                study.checkpoints,
+                line.fee,
+                line.alone,
+                prepaid=line.prepaid(at),
+                underwriting=line.underwriting,
+            )
             alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
             plan[line.name, at] = need(task, most), need(alone, most)
     return plan
@@ -118,17 +136,21 @@ def _play(works: list[_Work], spread: Play, store: Store | None, progress: Calla
         progress(Progress(done, chunks, work_done, total))
 
 
-def _played(study: Study, plan: Plan, works: dict[str, _Work], runs: int, seed: int) -> Played:
+def _played(
+    study: Study, plan: Plan, trials: dict[str, str], works: dict[str, _Work], runs: int, seed: int
+) -> Played:
     """Put the results of one study together."""
-    needed = {digest for digests in plan.values() for digest in digests}
+    needed = {digest for digests in plan.values() for digest in digests} | {*trials.values()}
     folded = {digest: works[digest].joined() for digest in needed}
 
-    def result(digest: str, alone: Estimate | None) -> Result:
+    def result(digest: str, alone: dict[str, Estimate]) -> Result:
         work, task = works[digest], works[digest].task
+        assert isinstance(task, Task)
         played = len(folded[digest].figures)
         settings = task.game, task.rule, task.settlement, played, task.seed
         return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone)
 
-    alones = {key: result(alone, None) for key, (_, alone) in plan.items()}
-    results = {key: result(task, alones[key].overall_regret) for key, (task, _) in plan.items()}
-    return Played(study, runs, seed, sum(works[digest].seconds for digest in needed), results, alones)
+    alones = {key: result(alone, {}) for key, (_, alone) in plan.items()}
+    results = {key: result(task, {"two-ucb": alones[key].overall_regret}) for key, (task, _) in plan.items()}
+    tried = {name: folded[digest].figures for name, digest in trials.items()}
+    return Played(study, runs, seed, sum(works[digest].seconds for digest in needed), results, alones, tried)

@@ -15,6 +15,7 @@ from partage.game import Game
 from partage.rules.rule import Rule
 from partage.simulate.fold import FIGURES
 from partage.simulate.result import Estimate
+from partage.simulate.trial import Trial
 
 if TYPE_CHECKING:
     from partage.studies.results import Played
@@ -37,14 +38,20 @@ class Line:
     game
         The game at each place of the study's axis, for example with this many agents.
     settlement
-        "paper", "equal-share", "equal-share-expected", "none", or "default": the paper's if it is defined for the
-        rule, otherwise none.
+        "paper", "equal-share", "equal-share-expected", "none", "pool", "dues", or "default": the paper's if it is
+        defined for the rule, otherwise none.
     fee
-        What the controller of an equal-share settlement adds to the bill, as a fraction of all compensations.
+        What the controller of an equal share or a pool adds to the bill, as a fraction of all compensations.
     places
         The places of the axis at which the line is played; all by default.
     most_runs
         The largest number of runs at a place, if runs take long; None for no limit.
+    prepaid
+        What everyone prepays at each place; a pool and dues need it.
+    underwriting
+        The most that the controller may lose; None for the settlement's default.
+    alone
+        The learner alone that limits the charges of an equal share, as for `partage.play`; by default the best.
     """
 
     name: str
@@ -54,6 +61,9 @@ class Line:
     fee: float = 0.0
     places: Sequence[int] | None = None
     most_runs: Callable[[int], int | None] = lambda at: None
+    prepaid: Callable[[int], float | None] = lambda at: None
+    underwriting: float | None = None
+    alone: str | None = None
 
 
 class Curve(NamedTuple):
@@ -92,6 +102,30 @@ class Dots(NamedTuple):
     shape: str = "dot"
 
 
+class Point(NamedTuple):
+    """A point of a path: two estimates, and the value of the parameter that gives it."""
+
+    x: Estimate
+    y: Estimate
+    label: str
+
+
+class Path(NamedTuple):
+    """A path through the plane, such as regret against broadcasts along a parameter of a rule."""
+
+    label: str
+    colour: str
+    points: Sequence[Point]
+
+
+class Level(NamedTuple):
+    """A horizontal line across a panel of paths."""
+
+    at: Estimate
+    label: str
+    colour: str = "ink"
+
+
 class Table(NamedTuple):
     """A table below a figure, as text. A row with a single cell is a heading for the rows that follow."""
 
@@ -104,8 +138,10 @@ class Table(NamedTuple):
 class Panel:
     """One set of axes: its curves, the label of the vertical axis, and whether axes are logarithmic.
 
-    With `rows`, one for each place of the axis, it shows `dots` in these rows instead of curves. With `linear_to`,
-    the vertical axis is linear up to that value on both sides of 0, and logarithmic beyond.
+    With `rows`, it shows `dots` in these rows instead of curves; the dotted line at 1 is what `dotted` says. With
+    `linear_to`, the axis is linear up to that value on both sides of 0, and logarithmic beyond; the dotted line of a
+    panel of rows is then at 0. With `across`, it shows `paths` and `levels` against what that names, on logarithmic
+    axes.
     """
 
     curves: Sequence[Curve]
@@ -116,6 +152,10 @@ class Panel:
     marks: "Callable[[Played], Sequence[Mark]]" = lambda played: ()
     rows: Sequence[str] = ()
     dots: "Callable[[Played], Sequence[Dots]]" = lambda played: ()
+    dotted: str = "the limit"
+    across: str = ""
+    paths: "Callable[[Played], Sequence[Path]]" = lambda played: ()
+    levels: "Callable[[Played], Sequence[Level]]" = lambda played: ()
     linear_to: float | None = None
 
 
@@ -212,6 +252,8 @@ class Study:
         Steps up to which the regret over time is recorded.
     tables
         Tables to show below the figure.
+    trials
+        Runs that are not of a rule on a game; a study may have them instead of lines.
     """
 
     name: str
@@ -226,6 +268,7 @@ class Study:
     axis: str = "agents"
     checkpoints: Sequence[int] = ()
     tables: "Callable[[Played], Sequence[Table]]" = lambda played: ()
+    trials: Sequence[Trial] = ()
 
     def places(self, line: Line) -> Sequence[int]:
         """Return the places of the axis at which a line is played."""
@@ -238,7 +281,7 @@ class Study:
         values = [count(f"A place on the axis of the study {self.name!r}", value) for value in self.values]
         if not values or values != sorted(set(values)):
             raise InputError(f"{where} has the places {values} on its axis; they must be increasing.")
-        names = [line.name for line in self.lines]
+        names = [*(line.name for line in self.lines), *(trial.name for trial in self.trials)]
         if not names or len(set(names)) != len(names):
             raise InputError(f"{where} has the lines {names}; it needs at least one, and names must differ.")
         for line in self.lines:

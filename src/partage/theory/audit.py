@@ -8,9 +8,11 @@ from partage.checks import count
 from partage.game import Game
 from partage.rules import BalancedETC
 from partage.rules.rule import Rule
+from partage.settle import Settlement
 from partage.sharing import Sharing
 from partage.theory.audit_row import VIOLATED, AuditRow
 from partage.theory.measure import Progress, measure
+from partage.theory.settlement_checks import settlement_verdicts
 from partage.theory.verdicts import event_verdicts, verdicts
 
 __all__ = ["AuditRow", "Section", "as_dict", "audit", "describe", "paper_audit", "usual_runs"]
@@ -32,6 +34,7 @@ def audit(
     seed: int = 0,
     jobs: int | None = None,
     progress: Progress | None = None,
+    settlement: Settlement | None = None,
 ) -> list[AuditRow]:
     """Play a game and judge every promise of the paper on its runs.
 
@@ -41,6 +44,9 @@ def audit(
         As for `partage.play`. The default rule is Balanced-ETC with balance 1.
     progress
         Called with (work done, all work), in no particular unit.
+    settlement
+        A pool, dues, or another settlement with an underwriting (`partage.settle.settlement_for`), whose promises are
+        then judged too.
 
     Examples
     --------
@@ -50,7 +56,8 @@ def audit(
     'holds'
     """
     rule = BalancedETC() if rule is None else rule
-    return verdicts(measure(game, rule, runs=runs, seed=seed, jobs=jobs, progress=progress))
+    rows = verdicts(measure(game, rule, runs=runs, seed=seed, jobs=jobs, progress=progress))
+    return rows if settlement is None else rows + settlement_verdicts(game, rule, settlement, runs, seed)
 
 
 PAPER_MEANS = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]

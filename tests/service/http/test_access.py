@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.support.api import TOKEN, Host, Speaker, hang_up, sentence_of, serving, stored
+from tests.support.api import NAMED, TOKEN, Host, Speaker, hang_up, sentence_of, serving, stored
 from tests.support.server import Server
 
 READING, OPERATING, WORKING, JOINING = "reading", "operating", "working", "joining"
@@ -133,7 +133,7 @@ def test_a_token_in_the_address_opens_nothing(server: Server) -> None:
 
 
 def test_an_agent_reads_nothing_of_others(server: Server) -> None:
-    host = Host(server.url)
+    host = Host(server.url, **NAMED)
     ann, bob = host.join("a", "b", name="Ann"), host.join(name="Bob")
     ann.work()
     bob.ok(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.api import TOKEN, Host, Member, Speaker, connected, serving
+from tests.support.api import NAMED, TOKEN, Host, Member, Speaker, connected, serving
 from tests.support.patience import PATIENCE
 
 from partage.ledger.verify import verify
@@ -29,7 +29,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def finished(url: str, **config: Any) -> tuple[Host, list[Member]]:
     """A collaboration whose arm b was eliminated, so that everyone commits to a."""
-    host = Host(url, horizon=100, **config)
+    host = Host(url, horizon=100, **{**NAMED, **config})
     members = [host.join("a", "b"), host.join("a"), host.join()]
     for _ in range(100):
         pull = members[0].ask(explore_only=True)
@@ -55,10 +55,12 @@ def test_defaults(url: str) -> None:
         "name": "A dozen shops",
         "arms": ["x", "y", "z"],
         "horizon": 1_000_000,
-        "rule": "balanced-glr",
+        "rule": "shared-imed",
         "balance": None,
-        "settlement": "equal-share-expected",
+        "settlement": "none",
         "fee": 0.0,
+        "alone": "best",
+        "coverage": None,
         "value": 1.0,
         "claim_seconds": 60.0,
         "created": 0,
@@ -67,6 +69,12 @@ def test_defaults(url: str) -> None:
         "agents": 0,
         "version": 0,
         "closed": False,
+        "parameters": {"lead": 4.0},
+        "format": 4,
+        "prepaid": None,
+        "underwriting": None,
+        "claim_interval": 0.0,
+        "named_commits": False,
     }
     assert len(view["tie_seed"]) == 32
     assert sorted(view["tie_order"]) == ["x", "y", "z"]
@@ -76,10 +84,12 @@ def test_defaults(url: str) -> None:
 @pytest.mark.parametrize(
     ("config", "settlement"),
     [
-        *(({"rule": rule}, "equal-share-expected") for rule in live_rules()),
-        ({"rule": "balanced-etc", "balance": "inf"}, "equal-share-expected"),
-        ({"rule": "balanced-etc", "balance": 3, "settlement": "paper"}, "paper"),
-        ({"settlement": "equal-share", "fee": 0.1}, "equal-share"),
+        *(({"rule": rule}, "none") for rule in live_rules()),
+        *(({"rule": rule, "prepaid": 5}, "pool") for rule in live_rules()),
+        ({"rule": "balanced-etc", "balance": "inf", "prepaid": 5}, "pool"),
+        ({"rule": "balanced-etc", "balance": 3, "settlement": "paper", "underwriting": 0}, "paper"),
+        ({"settlement": "equal-share", "fee": 0.1, "underwriting": 7.5}, "equal-share"),
+        ({"settlement": "dues", "prepaid": 5}, "dues"),
         ({"settlement": "none"}, "none"),
     ],
 )
@@ -226,7 +236,7 @@ def test_explore_only(url: str) -> None:
 
 
 def test_the_horizon(url: str) -> None:
-    host = Host(url, horizon=3)
+    host = Host(url, horizon=3, **NAMED)
     ann, bob = host.join("a", "b"), host.join()
     for _ in range(3):
         ann.work()
@@ -341,7 +351,7 @@ def test_reporting_commit_pulls(url: str) -> None:
 
 
 def test_commit_pulls_on_a_board_long_gone(url: str) -> None:
-    host = Host(url, claim_seconds=0.05)
+    host = Host(url, claim_seconds=0.05, **NAMED)
     ann, bob = host.join("a", "b"), host.join()
     first = ann.work()
     bob.ok("POST", "/commits", {"request": "r1", "runs": [run(first["arm"], 1)]})

@@ -151,6 +151,11 @@ BAD = [
     ("settlement", 3),
     ("fee", -0.1),
     ("fee", "0.1"),
+    ("alone", SENT),
+    ("alone", 3),
+    ("coverage", 0.4),
+    ("coverage", 1),
+    ("coverage", "0.9"),
     ("value", 0),
     ("value", -1),
     ("value", 1e300),
@@ -192,6 +197,7 @@ def test_configurations(server: Server, field: str, value: Any) -> None:
         ({"rule": "balanced-etc", "balance": "inf", "settlement": "paper"}, "settlement"),
         ({"rule": "balanced-etc", "settlement": "paper", "fee": 0.1}, "fee"),
         ({"settlement": "none", "fee": 0.1}, "fee"),
+        ({"settlement": "none", "coverage": 0.9}, "coverage"),
     ],
 )
 def test_configurations_that_do_not_fit_together(server: Server, config: dict[str, Any], field: str) -> None:
@@ -258,6 +264,11 @@ def test_joining(server: Server, ann: Member, body: dict[str, Any], field: str) 
         ({"runs": []}, "request"),
         ({"request": "r"}, "runs"),
         ({"request": "r", "runs": []}, "runs"),
+        ({"request": "r", "runs": [], "unnamed": 0}, "runs"),
+        ({"request": "r", "unnamed": -1}, "unnamed"),
+        ({"request": "r", "unnamed": 1.5}, "unnamed"),
+        ({"request": "r", "unnamed": "1"}, "unnamed"),
+        ({"request": "r", "unnamed": True}, "unnamed"),
         ({"request": "r", "runs": {}}, "runs"),
         ({"request": "r", "runs": [1]}, "runs"),
         ({"request": "r", "runs": [{}]}, "runs"),
@@ -434,12 +445,14 @@ NAMES = [
     "rule",
     "settlement",
     "fee",
+    "alone",
+    "coverage",
     "value",
     "claim_seconds",
     "invites",
     "hours",
 ]
-NAMES += ["request", "shares", "explore_only", "pull", "reward", "runs", "version", "arm", "pulls"]
+NAMES += ["request", "shares", "explore_only", "pull", "reward", "runs", "version", "arm", "pulls", "unnamed"]
 
 values = st.recursive(
     st.none()
@@ -464,7 +477,7 @@ def eve(server: Server) -> Member:
 def test_any_json_at_every_address(server: Server, eve: Member, body: Any) -> None:
     calls = {
         ("POST", "/tell"): ("pull", "reward"),
-        ("POST", "/commits"): ("request", "runs"),
+        ("POST", "/commits"): ("request", "runs", "unnamed"),
         ("PATCH", "/agents/me"): ("shares",),
         ("POST", "/agents"): ("name", "shares", "request"),
         ("POST", "/ask"): ("request", "explore_only"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.api import TOKEN, Host, Speaker, connected, serving
+from tests.support.api import NAMED, TOKEN, Host, Speaker, connected, serving
 
 from partage.ledger import messages as wire
 from partage.ledger.fields import LARGEST_BODY
@@ -25,6 +25,7 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("get", ONE): {200} | READING,
     ("get", f"{ONE}/agents"): {200} | READING,
     ("post", f"{ONE}/agents"): {201} | WRITING,
+    ("post", f"{ONE}/agents/{{agent}}/set-aside"): {200, 404} | WRITING,
     ("get", f"{ONE}/invites"): {200} | READING,
     ("post", f"{ONE}/invites"): {201, 404} | WRITING,
     ("delete", f"{ONE}/invites/{{invite_id}}"): {204} | READING,
@@ -142,8 +143,7 @@ def test_every_call_of_the_api_tells_of_the_statuses_on_the_page(schema: dict[st
 
 def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
     fields = schema["components"]["schemas"]["NewCollaboration"]["properties"]
-    assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "balanced-glr")
-    assert fields["settlement"]["default"] == "equal-share-expected"
+    assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "shared-imed")
     assert fields["settlement"]["oneOf"][0]["enum"] == list(SETTLEMENTS)
 
 
@@ -198,6 +198,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
         template = (ONE if who.collaboration else "/v1/collaborations") + path
         if "/invites/" in path:
             template = f"{ONE}/invites/{{invite_id}}"
+        elif path.endswith("/set-aside"):
+            template = f"{ONE}/agents/{{agent}}/set-aside"
         assert_described(answer, template, schema)
         seen.add((method.lower(), template, answer.status_code))
         return answer
@@ -206,7 +208,7 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(operator, "POST", "", {"name": "x", "arms": ["a"], "horizon": 9})
     see(operator, "POST", "", {"name": "x"})
     see(nobody, "GET", "")
-    host = Host(url, horizon=100)
+    host = Host(url, horizon=100, **NAMED)
     see(operator, "GET", "")
     see(Speaker(url, TOKEN, "c000000000000"), "GET", "/board")
     invited = Speaker(url, host.invite(), host.collaboration)
@@ -240,6 +242,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     with connected(url).stream("GET", host.path("/events"), headers=host.headers) as events:
         assert events.headers["content-type"].split(";")[0] == "text/event-stream"
     assert set(schema["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
+    see(host, "POST", "/agents/a1/set-aside", {"reason": "Its scale was broken."})
+    see(host, "POST", "/agents/a9/set-aside", {"reason": "It is unknown."})
     see(ann, "DELETE", "/agents/me")
     see(host, "POST", "/close")
     see(ann, "POST", "/ask")

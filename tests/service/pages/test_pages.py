@@ -18,6 +18,7 @@ from tests.support.server import Server
 
 from partage.rules import live_rules
 from partage.service import pages
+from partage.service.pages import forms
 from partage.settle import SETTLEMENTS
 
 TOKEN = "operator-" + 40 * "x"
@@ -105,7 +106,9 @@ class Played:
     def __init__(self, api: httpx.Client, arms: tuple[str, ...] = ("a", "b"), **config: Any) -> None:
         self.api = api
         self.arms = arms
-        body = {"name": "Suppliers", "arms": arms, "horizon": 1000, "invites": 5, **config}
+        terms = {} if "settlement" in config else {"prepaid": 50}
+        body = {"name": "Suppliers", "arms": arms, "horizon": 1000, "invites": 5, "rule": "balanced-glr", **terms}
+        body |= config
         made = api.post("/v1/collaborations", json=body).raise_for_status().json()
         self.id: str = made["id"]
         self.path = f"/v1/collaborations/{self.id}"
@@ -174,11 +177,16 @@ def test_from_logging_in_to_the_settlement(
     page.get_by_label("Name").fill("Flour")
     page.get_by_label("Arms").fill("Mill A\nMill B\n\n")
     page.get_by_label("Horizon").fill("1,000")
-    page.get_by_label("Settlement").select_option("equal-share-expected")
+    page.get_by_label("Rule").select_option("balanced-glr")
+    page.get_by_label("Prepaid").fill("40")
+    expect(page.locator("#prepaid-hint")).to_contain_text("it may get back more or less, and never loses more")
     page.get_by_label("Invites").fill("2")
+    page.get_by_text("Advanced").click()
+    page.get_by_label("Claim interval").fill("0")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("They are shown only once")).to_be_visible()
-    link = page.locator("#link-1").input_value()
+    link, other_link = (page.locator(f"#link-{number}").input_value() for number in (1, 2))
+    other_link = other_link.partition("#")[2]
     assert re.fullmatch(re.escape(server.url) + r"/join#c[0-9a-f]+\.pt_in_\S+", link)
     expect(page.locator("#list").get_by_role("link", name="Flour")).to_be_visible()
     page.get_by_role("link", name="Open the live page").click()
@@ -193,6 +201,11 @@ def test_from_logging_in_to_the_settlement(
     member.on("request", lambda request: asked.append(request.url))
     member.goto(link)
     expect(member.get_by_role("heading", level=1)).to_have_text("Flour")
+    expect(member.locator("#join-money")).to_have_text(
+        "You prepay 40; you may get back more or less, and you never lose more than 40. "
+        "Partage keeps the books; the money moves elsewhere."
+    )
+    expect(member.locator("#join-interval")).to_be_hidden()
     member.get_by_label("Your name").fill("Boulangerie Morel")
     expect(member.get_by_label("Mill A")).not_to_be_checked()
     member.get_by_label("Mill A").check()
@@ -235,6 +248,10 @@ def test_from_logging_in_to_the_settlement(
     expect(page.locator("#chart canvas")).to_be_visible()
     expect(member.locator("#used")).to_have_text(str(board["version"] + 5))
 
+    # Another member only looks on, and pays the same charge.
+    body = {"name": "Boulangerie Tran", "shares": []}
+    api.post(f"{played.path}/agents", headers=bearer(other_link.partition(".")[2]), json=body).raise_for_status()
+
     # The close, with a confirmation; the settlement as table, CSV and JSON.
     page.get_by_role("button", name="Close…").click()
     dialog = page.get_by_role("dialog")
@@ -258,7 +275,14 @@ def test_from_logging_in_to_the_settlement(
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
     lines = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
-    assert {name: str(value) for name, value in row.items()} == lines[0]
+    shown_in_all = {"scale": str(settlement["scale"]), "limit": str(settlement["prepaid"])}
+    assert {name: str(value) for name, value in row.items()} | shown_in_all == lines[0]
+    assert lines[-1]["limit"] == str(settlement["underwriting"]) == "0"
+    expect(page.locator("#money-limits")).to_have_text(
+        "Every member prepaid 40.00, can lose no more, and gets back that and the net. "
+        "The operator can lose 0.00 at most."
+    )
+    expect(member.locator("#net-parts")).to_contain_text("you prepaid 40.00 and get back")
     assert lines[-1]["agent"] == "controller"
     assert sum(int(line["net"]) for line in lines) == 0
     shown = f"{abs(row['net']) / 1e6:,.2f}"
@@ -439,7 +463,7 @@ def test_a_member_reaches_no_page_of_the_operator(
 
 
 def test_a_member_sees_no_rows_of_others(server: Server, page: Page, api: httpx.Client) -> None:
-    played = Played(api, settlement="equal-share-expected")
+    played = Played(api, settlement="equal-share-expected", underwriting=1000)
     morel = played.join("Morel", "a", "b")
     played.finish(morel, {"a": 1.0, "b": 0.0})
     lucie = played.join("Lucie")
@@ -500,6 +524,73 @@ def test_what_people_type_is_text(
         assert looked.locator("img, main script").count() == 0
 
 
+def test_the_board_says_how_often_the_members_pulled_where_the_rule_depends_on_it(
+    server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
+) -> None:
+    log_in(page, server)
+    for rule, clocked in (("shared-imed", True), ("balanced-etc", False)):
+        played = Played(api, rule=rule)
+        token = played.join("Morel", "a", "b")
+        for _ in range(8):
+            played.pull(token, {"a": 1.0, "b": 0.0})
+        page.goto(f"{server.url}/c/{played.id}")
+        expect(page.locator(LIVE)).to_be_visible()
+        expect(page.locator("#broadcasts")).not_to_have_text("–")
+        expect(page.locator("#clock")).to_be_visible(visible=clocked)
+        if clocked:
+            clock = api.get(f"{played.path}/board").json()["clock"]
+            expect(page.locator("#clock")).to_have_text(f"Together the members have made about {clock} pulls.")
+            assert clock > 4
+            body = {"request": "own rewards", "unnamed": 2}
+            api.post(f"{played.path}/commits", headers=bearer(token), json=body).raise_for_status()
+            member = other_page()
+            log_in(member, server, token)
+            expect(member.locator("#unnamed")).to_have_text(
+                "2 commit pulls whose arm stays with you; they are not compensated."
+            )
+            expect(member.locator("#feed")).to_contain_text("Morel committed 2 pulls")
+
+
+def test_the_board_says_who_is_waited_for_and_who_was_set_aside(
+    server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
+) -> None:
+    played = Played(api, ("Wheat", "Oats", "Rye"), rule="balanced-etc", settlement="none")
+    honest, mute = played.join("Baker A", "Wheat", "Oats"), played.join("Baker C", "Rye")
+    for _ in range(3):  # a claim that ends without a report, three times
+        api.post(f"{played.path}/ask", headers=bearer(mute), json={}).raise_for_status()
+        for shares in ([], ["Rye"]):
+            api.patch(f"{played.path}/agents/me", headers=bearer(mute), json={"shares": shares}).raise_for_status()
+    api.post(f"{played.path}/ask", headers=bearer(mute), json={}).raise_for_status()
+    played.pull(honest, {"Wheat": 1.0, "Oats": 0.5})
+    (claim,) = api.get(f"{played.path}/board").json()["waiting"]
+    page.clock.set_fixed_time(claim["since"] / 1000 + 125)
+    watch(page, server, played)
+    says = page.locator("#board-says li")
+    expect(says).to_have_text(
+        [
+            "Waiting for Baker C: Rye, since 2 minutes.",
+            "Rye is left out of the balance until it is reported: its last 3 claims ended without a report.",
+        ]
+    )
+    expect(arm(page, "Rye").locator(".tags")).to_contain_text("not reported")
+    expect(page.locator("#broadcasts")).to_have_text("1")
+
+    member = other_page()
+    log_in(member, server, honest)
+    expect(member.locator("#share-0")).to_be_enabled()
+    reason = "It <b>never</b> weighed anything."
+    api.post(f"{played.path}/agents/a1/set-aside", json={"reason": reason}).raise_for_status()
+    for looked in (page, member):
+        sentence = f"The operator set the broadcasts of Baker A aside: {reason}"
+        expect(looked.locator("#board-says")).to_contain_text(sentence)
+        expect(looked.locator("#feed")).to_contain_text(sentence)
+    expect(page.locator("#broadcasts")).to_have_text("0")
+    expect(page.locator("#leader")).to_have_text("none yet")
+    expect(member.locator("#share-0")).to_be_disabled()
+    history = api.get(f"/c/{played.id}/history").json()["points"]
+    assert [point[1:] for point in history] == [[0, 0, 0, 0]]
+
+
 def test_a_name_is_no_formula_in_a_spreadsheet(
     session: Callable[..., httpx.Client], server: Server, api: httpx.Client
 ) -> None:
@@ -531,8 +622,8 @@ def test_an_error_stands_at_its_field(server: Server, page: Page, page_errors: l
 
 def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
-    assert page.get_by_label("Rule").input_value() == "balanced-glr"
-    assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
+    assert page.get_by_label("Rule").input_value() == "shared-imed"
+    assert page.get_by_label("Settlement").input_value() == ""
     paper = page.get_by_label("Settlement").locator("option[value=paper]")
     expect(paper).to_be_disabled()
     page.get_by_text("Advanced").click()
@@ -544,7 +635,8 @@ def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client
     expect(page.get_by_label("Fee")).not_to_be_visible()
     page.get_by_label("Balance").fill("2")
     page.get_by_label("Rule").select_option("balanced-glr")  # the paper's settlement does not fit it
-    assert page.get_by_label("Settlement").input_value() == "equal-share-expected"
+    assert page.get_by_label("Settlement").input_value() == ""
+    expect(page.get_by_label("Prepaid")).to_be_visible()
     expect(page.get_by_label("Balance")).not_to_be_visible()
     page.get_by_label("Name").fill("By evidence")
     page.get_by_label("Arms").fill("a, b")
@@ -552,7 +644,72 @@ def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client
     expect(page.locator("#created")).to_be_visible()
     made = api.get("/v1/collaborations").json()[-1]
     assert (made["name"], made["rule"], made["balance"]) == ("By evidence", "balanced-glr", None)
-    assert made["settlement"] == "equal-share-expected"
+    assert (made["settlement"], made["claim_interval"]) == ("none", 1.0)
+
+
+def test_the_claim_interval_is_said_before_joining(server: Server, page: Page, api: httpx.Client) -> None:
+    played = Played(api, claim_interval=90, settlement="dues", prepaid=2.5)
+    page.goto(f"{server.url}/join#{played.id}.{played.invites[0]}")
+    expect(page.locator("#join-interval")).to_have_text("You are asked for a result at most once every 90 seconds.")
+    expect(page.locator("#join-money")).to_contain_text(
+        "You prepay 2.50; you get back what your explore pulls earned"
+    )
+    watch(page, server, played)
+    expect(page.locator(".status")).to_contain_text("dues settlement, 2.50 prepaid")
+    expect(page.locator(".status")).to_contain_text("claims at least 90 s apart")
+
+
+def test_the_form_proposes_what_to_prepay(server: Server, page: Page, api: httpx.Client) -> None:
+    log_in(page, server)
+    page.get_by_label("Arms").fill("a, b")
+    page.get_by_label("Horizon").fill("100")
+    page.get_by_text("Advanced").click()
+    page.get_by_label("Value").fill("1000")
+    page.get_by_label("Rule").select_option("balanced-glr")
+    page.get_by_label("Prepaid").fill("1")
+    page.get_by_role("button", name="Propose").click()
+    expect(page.locator("#prepaid-proposal")).to_contain_text("simulated games like this, with 3 members")
+    page.get_by_role("button", name="Use it").click()
+    proposed = float(page.get_by_label("Prepaid").input_value())
+    assert 100 < proposed < 100_000, "units of reward are worth 1,000"
+    page.get_by_label("Prepaid").fill("0.01")
+    page.get_by_label("Name").fill("Too little")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#created .warning")).to_contain_text("covers next to nothing")
+
+
+def test_the_form_has_the_parameters_of_the_rule(
+    server: Server, page: Page, api: httpx.Client, page_errors: list[str]
+) -> None:
+    log_in(page, server)
+    page.get_by_text("Advanced").click()
+    field = {name: page.locator(f"[name='{name}']") for rule in live_rules() for name in forms.fields_of(rule)}
+    for rule in live_rules():
+        page.get_by_label("Rule").select_option(rule)
+        for name, one in field.items():
+            expect(one).to_be_visible(visible=name in forms.fields_of(rule))
+    page.get_by_label("Rule").select_option("shared-imed")
+    assert field["shared-imed.lead"].get_attribute("placeholder") == "4"
+    field["shared-imed.lead"].fill("0.5")
+    page.get_by_label("Rule").select_option("balanced-glr")
+    assert field["balanced-glr.evidence"].input_value() == "likelihood"
+    field["balanced-glr.evidence"].select_option("betting")
+    field["balanced-glr.indifference"].select_option("false")
+    field["balanced-glr.lead"].fill("0.5")
+    page.get_by_label("Name").fill("By bets")
+    page.get_by_label("Arms").fill("a, b")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("[id='balanced-glr.lead-error']")).to_contain_text("it must be a finite number of at least 1")
+    expect(field["balanced-glr.lead"]).to_be_focused()
+    assert field["balanced-glr.evidence"].input_value() == "betting", "the form keeps what was chosen"
+    page_errors.clear()  # the browser's own word on a 422
+    field["balanced-glr.lead"].fill("2")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#created")).to_be_visible()
+    made = api.get("/v1/collaborations").json()[-1]
+    assert made["parameters"] == {"lead": 2.0, "evidence": "betting", "indifference": False}
+    page.get_by_role("link", name="Open the live page").click()
+    expect(page.get_by_text("balanced-glr with lead 2, evidence betting, indifference false")).to_be_visible()
 
 
 def test_the_form_offers_every_live_rule(session: Callable[..., httpx.Client]) -> None:
@@ -732,7 +889,7 @@ def test_the_history_of_a_long_ledger_is_sampled(
 
 
 def test_the_feed_stays_where_it_was_scrolled_to(server: Server, page: Page, api: httpx.Client) -> None:
-    played = Played(api)
+    played = Played(api, parameters={"indifference": False})  # a rule without a clock, so no ticks in the feed
     token = played.join("M", "a", "b")
     for _ in range(30):
         played.pull(token, {"a": 0.5, "b": 0.5})

@@ -15,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 from litestar.testing import TestClient
-from tests.support.api import TOKEN, Host, Member, Speaker, serving
+from tests.support.api import NAMED, TOKEN, Host, Member, Speaker, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
 from tests.support.patience import PATIENCE
 
@@ -86,7 +86,7 @@ def test_a_killed_server(database_url: str) -> None:
         with contextlib.suppress(httpx.TransportError), serving(database_url) as server:
             operator = Speaker(server.url, TOKEN, collaboration)
             if not workers:
-                operator = host = Host(server.url, horizon=1e6, arms=["a", "b", "c"], claim_seconds=600)
+                operator = host = Host(server.url, horizon=1e6, arms=["a", "b", "c"], claim_seconds=600, **NAMED)
                 collaboration = host.collaboration
                 sharing = [("a", "b", "c"), ("a", "b"), (), ()]
                 workers = [Worker(host.join(*shares), place) for place, shares in enumerate(sharing)]
@@ -164,7 +164,7 @@ def play(kind: type[Faulty], path: Path, game: Game, snapshot_every: int = SNAPS
     async def all_of_it() -> None:
         controller = Controller(kind(path), snapshot_every=snapshot_every)
         controller.start()
-        new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=1000)
+        new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=1000, **NAMED)
         id, codes = await controller.create("secret", new)
         agent, _ = await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
         book = await controller.library.book(id)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.api import OPERATOR, Host, Member, Speaker, connected, serving
+from tests.support.api import NAMED, OPERATOR, Host, Member, Speaker, connected, serving
 from tests.support.patience import PATIENCE
 from tests.support.postgres import Cluster
 from tests.support.server import Server
@@ -49,7 +49,7 @@ def worked(member: Member, urls: list[str], place: int) -> dict[str, Any]:
 
 def play(urls: list[str]) -> int:
     """Let agents join and work on all processes at once, and check the result; return the number of reports."""
-    host = Host(urls[0], horizon=1e6, arms=["a", "b", "c"], invites=AGENTS)
+    host = Host(urls[0], horizon=1e6, arms=["a", "b", "c"], invites=AGENTS, **NAMED)
     codes = list(host.invites)
 
     def whole_life(place: int) -> dict[str, Any]:

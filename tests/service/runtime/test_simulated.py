@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.api import Host, serving
+from tests.support.api import NAMED, Host, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
 from tests.support.simulation import CutOff, Machine
 
@@ -38,7 +38,7 @@ from partage.tape import run_key
 
 AGENTS, STEPS = 30, 25
 ARMS = ["a", "b", "c", "d"]
-RULES = ["balanced-etc", "balanced-glr", "kl-etc"]
+RULES = ["balanced-etc", "balanced-glr", "kl-etc", "shared-imed"]
 LIE = 0.123456  # the reward that meddlers report, which must never be on the board
 
 
@@ -146,7 +146,8 @@ async def scenario(machine: Machine, store: Faulty, rule: str) -> bytes:
     for controller in controllers:
         controller.start()
     first = controllers[0]
-    new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, rule=rule, claim_seconds=2, invites=AGENTS)
+    config = {"rule": rule, "claim_seconds": 2, "invites": AGENTS, **NAMED}
+    new = NewCollaboration(name="Trial", arms=ARMS, horizon=200, **config)
     id, codes = await first.create("secret", new)
     for controller in controllers:
         await controller.library.book(id)
@@ -229,7 +230,7 @@ def played(seed: int, kind: type[Faulty], path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_faults(seed: int, kind: type[Faulty], tmp_path: Path) -> None:
     ledger = played(seed, kind, tmp_path / "partage.db")
     assert ledger == played(seed, kind, tmp_path / "again.db")  # bit for bit, with ids, salts and times
@@ -284,8 +285,8 @@ class Noted:
 
     private = False
 
-    def __init__(self, name: str) -> None:
-        self.rule: Any = make_rule(name)
+    def __init__(self, name: str, **parameters: Any) -> None:
+        self.rule: Any = make_rule(name, **parameters)
         self.name = name
         self.decisions: list[tuple[int, bool]] = []
 
@@ -305,14 +306,18 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.mark.parametrize("rule", live_rules())
-def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str) -> None:
+VARIANTS: list[tuple[str, dict[str, Any]]] = [(rule, {}) for rule in live_rules()]
+VARIANTS += [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 1.5, "clock": 0.3})]
+
+
+@pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
+def test_one_at_a_time_it_decides_as_the_reference(url: str, rule: str, parameters: dict[str, Any]) -> None:
     sharing = [[0, 1], [1, 2], [0], []]  # the last one only commits
     game = Game(bernoulli([0.95, 0.5, 0.05]), Sharing.lists(sharing, arms=3), horizon=60)
     names = ["x", "y", "z"]
-    host = Host(url, arms=names, horizon=game.horizon, rule=rule)
+    host = Host(url, arms=names, horizon=game.horizon, rule=rule, parameters=parameters)
     key = np.array(run_key(host.ok("GET")["tie_seed"]), np.uint64)
-    noted = Noted(rule)
+    noted = Noted(rule, **parameters)
     tally = play_reference(game, noted, key)
 
     rewards = tape.Rewards(key, reward_table(game.fixed_arms()))

@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from msgspec import UNSET
+
+from partage.clock import TICKS
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
@@ -16,9 +19,11 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
+    Tick,
 )
-from partage.ledger.fields import checked_name, checked_request, checked_reward
+from partage.ledger.fields import checked_name, checked_reason, checked_request, checked_reward
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
@@ -40,6 +45,8 @@ class Replay:
         How many events were hidden.
     shown
         The agents whose commit pulls are not hidden.
+    ticks
+        How often the clock advanced.
     ceilings_checked
         Whether the ceilings of the close event were computed again.
     """
@@ -47,7 +54,7 @@ class Replay:
     def __init__(self, agent: str | None) -> None:
         self.agent = agent
         self.state: TolerantState | None = None
-        self.hidden = 0
+        self.hidden = self.ticks = 0
         self.shown: set[str] = set()
         self.ceilings_checked = False
 
@@ -92,14 +99,16 @@ class Replay:
             raise Wrong(f"its format differs from that of the first line, which is {state.format}.")
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
-        if not isinstance(event, (Create, Join, Close)) and event.agent not in state.members:
+        if not isinstance(event, (Create, Join, Close, Tick)) and event.agent not in state.members:
             raise Wrong("its agent has not joined.")
         if isinstance(event, Close):
             self._check_owner()
             self.ceilings_checked = check_close(state, event, not self.hidden, self.owner)
             state.apply(event)
             return
-        if isinstance(event, Commit):
+        if isinstance(event, Tick):
+            self._check_tick(state, event)
+        elif isinstance(event, Commit):
             self.shown.add(event.agent)
         elif isinstance(event, Claim) and self.hidden and event.request and event.agent not in self.shown:
             # Whether the controller still remembers this request depends on the agent's hidden ones.
@@ -113,17 +122,29 @@ class Replay:
         if turn.events != [event]:
             _differs(state, event, turn.events)
 
+    def _check_tick(self, state: TolerantState, event: Tick) -> None:
+        """Check a tick of the clock. Where commit pulls are hidden, only that such a tick is possible."""
+        self.ticks += 1
+        if self.hidden:
+            right = state.board.clock < event.clock <= state.board.all_pulls and event.clock in TICKS
+        else:
+            right = event.clock == state.due_tick()
+        if not (right and state.rule.clocked and state.format > 2):
+            raise Wrong("the clock does not show this now.")
+
 
 def _created(event: AnyEvent) -> TolerantState:
     """Return the state after the first line."""
     if not isinstance(event, Create):
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
+    stated = {name: value for name, value in given.items() if value is not UNSET}
+    format = 1 if event.format is UNSET else event.format
     try:
-        same = checked_config(Config(**{**given, "arms": list(event.arms)})) == given
+        checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if not same or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
+    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)
 
@@ -154,14 +175,17 @@ def _tell(turn: Turn, event: Tell) -> None:
 
 def _commit(turn: Turn, event: Commit) -> None:
     checked_request(event.request)
-    if not event.runs:
+    unnamed = 0 if event.unnamed is UNSET else event.unnamed
+    if not event.runs and not unnamed:
         raise Wrong("it reports no commit pulls.")
+    if event.asked and unnamed:
+        raise Wrong("the controller decided these pulls, and it names their arms.")
     if event.asked:
         moves.ask(turn, event.agent, event.request, False)
     elif event.request is None:
         raise Wrong("it reports commit pulls without a request id.")
     else:
-        moves.commits(turn, event.agent, event.request, event.runs)
+        moves.commits(turn, event.agent, event.request, event.runs, unnamed)
 
 
 def _lapse(turn: Turn, event: Lapse) -> None:
@@ -177,8 +201,17 @@ def _consent(turn: Turn, event: Consent) -> None:
     moves.consent(turn, event.agent, event.shares, event.request)
 
 
+def _tick(turn: Turn, event: Tick) -> None:
+    turn.write(Tick, clock=event.clock)
+
+
 def _leave(turn: Turn, event: Leave) -> None:
     moves.leave(turn, event.agent)
+
+
+def _set_aside(turn: Turn, event: SetAside) -> None:
+    checked_reason(event.reason)
+    moves.set_aside(turn, event.agent, event.reason)
 
 
 _MOVES: dict[type, Callable[..., None]] = {
@@ -188,8 +221,10 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tell: _tell,
     Commit: _commit,
     Lapse: _lapse,
+    Tick: _tick,
     Consent: _consent,
     Leave: _leave,
+    SetAside: _set_aside,
 }
 
 
@@ -205,11 +240,13 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = "writes nothing"
     elif isinstance(first, Claim):
         what = f"hands out a claim on arm {state.config.arms[first.arm]}"
-    elif isinstance(first, Commit):
+    elif isinstance(first, Commit) and first.runs:
         what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
-    elif isinstance(first, Tell) and isinstance(event, Tell) and first.active != event.active:
+    elif isinstance(first, Tick):
+        what = f"lets the clock advance to {first.clock:,}"
+    elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:
         what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"

@@ -10,7 +10,7 @@ import copy
 from msgspec import UNSET
 
 from partage.board import Pull
-from partage.ledger.events import AnyEvent, Claim, Commit, Tell
+from partage.ledger.events import AnyEvent, Claim, Commit, SetAside, Tell
 from partage.ledger.state import State
 from partage.rules.exploring import explore_or_commit
 
@@ -44,19 +44,20 @@ class TolerantState(State):
         # The pull is possible if it follows from the arms that are open for certain, and its own.
         certain, possible = self._open_arms()
         opened = certain | ({wanted.arm} & possible if wanted.share else frozenset())
-        decided = explore_or_commit(self.board, self.members[agent].shares, None, sorted(opened))
+        shares = self.offered(self.members[agent], sorted(opened))
+        decided = explore_or_commit(self.board, shares, None, sorted(opened))
         return wanted if wanted == decided else own
 
     def blocking_arms(self) -> list[int]:
-        """Return the arms that are open for certain."""
-        return sorted(self._open_arms()[0])
+        """Return the arms that are open for certain; none where members may lie."""
+        return [] if self.rule.tolerate else sorted(self._open_arms()[0])
 
     def revise(self) -> None:
         """Keep the stated arms active if that is possible, otherwise those that the rule keeps active."""
         board, stated = self.board, self.stated
         before, rule_state = list(board.active), copy.deepcopy(board.state)
         self.rule.revise(board)
-        if self.format == 1 or not isinstance(stated, Tell):
+        if self.format == 1 or not isinstance(stated, Tell | SetAside):
             return
         own, rule_state_after = board.active, board.state
         wanted = before if stated.active is UNSET else [arm in stated.active for arm in range(board.arms)]

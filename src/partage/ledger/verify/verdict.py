@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
+
 from partage.errors import MissingExtra
 from partage.ledger.chain import GENESIS
 from partage.ledger.messages import BoardView, SettlementRow, SettlementView
@@ -83,13 +85,19 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
     found.checked.append(
         "Each line follows from those before it: every claim is what the rule hands out, every report answers a "
         "claim on an arm that its agent shared, and every lapse was due"
-        + ("." if replay.hidden else "; the board allowed every commit pull.")
+        + ("." if replay.hidden or not state.names_commits else "; the board allowed every commit pull.")
     )
     found.checked.append(f"The board at version {state.version:,} follows from these lines.")
     found.trusted.append(
         "Agents reported the rewards that they saw, and made the commit pulls that they counted by themselves; "
-        "no ledger can prove this."
+        "no ledger can prove this." + ("" if state.names_commits else " No amount depends on a commit pull.")
     )
+    aside = [member.name for member in state.members.values() if member.aside]
+    if aside:
+        found.trusted.append(
+            f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; "
+            "no ledger can prove this."
+        )
     if replay.hidden:
         _describe_copy(found, replay, state)
     else:
@@ -113,19 +121,25 @@ def _describe_whole(found: Verified, replay: "Replay", state: State) -> None:
     measured = state.closed.ceilings is not None
     ceilings = " every ceiling," if measured and replay.ceilings_checked else ""
     found.checked.append(
-        f"The settlement follows from the ledger: the pulls of each arm,{ceilings} the common charge and every "
+        f"The settlement follows from the ledger: the pulls of each arm,{ceilings} the {_charge(state)} and every "
         "account were computed again, and together with the profit they sum to zero."
     )
+    _describe_limit(found, state)
     if not replay.ceilings_checked:
         found.trusted.append(f"The ceilings of all agents, as the close event states them. {_NEEDS_SERVER}")
 
 
 def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
     """Say what a member's copy shows of the settlement."""
+    allowed = "which the board allowed and" if state.names_commits else "which"
     found.trusted.append(
-        f"{replay.hidden:,} lines are hidden. They are taken to be other agents' commit pulls, which the board "
-        "allowed and the agents' horizons had room for."
+        f"{replay.hidden:,} lines are hidden. They are taken to be other agents' commit pulls, {allowed} the agents' "
+        "horizons had room for."
     )
+    if replay.ticks:
+        found.trusted.append(
+            "The clock, which counts other agents' commit pulls, as its ticks state it; only its order was checked."
+        )
     closed, owner = state.closed, replay.owner
     if owner is None:
         found.trusted.append(
@@ -135,6 +149,9 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
         found.trusted.append(
             "The collaboration is not closed: charges depend on all agents' pulls, which the close event will sum up."
         )
+        return
+    if not state.names_commits:
+        _describe_public(found, state, owner)
         return
     measured = closed.ceilings is not None
     if owner is not None:
@@ -148,11 +165,36 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
         "All agents' explore pulls add up to the totals of the close event, and its common charge and profit follow "
         "from its totals" + (" and ceilings." if measured else ".")
     )
+    _describe_limit(found, state)
     found.trusted.append("All agents' commit pulls of each arm, as the close event sums them up.")
     if measured and replay.ceilings_checked:
         found.trusted.append("The ceilings of the other agents, as the close event states them.")
     elif measured:
         found.trusted.append(f"The ceilings of all agents, as the close event states them. {_NEEDS_SERVER}")
+
+
+def _describe_public(found: Verified, state: State, owner: str | None) -> None:
+    """Say what a copy shows of a settlement that no hidden line enters."""
+    if owner is not None:
+        found.row = _row(state, owner)
+        found.checked.append(f"The row of agent {owner} follows from its explore pulls and the board.")
+    found.checked.append(
+        f"The settlement follows from this copy: no hidden line enters it, and the pulls of each arm, the "
+        f"{_charge(state)} and every account were computed again."
+    )
+    _describe_limit(found, state)
+
+
+def _charge(state: State) -> str:
+    """Return what all accounts have in common, in words."""
+    return "scale, the charge" if state.settlement.is_prepaid else "common charge"
+
+
+def _describe_limit(found: Verified, state: State) -> None:
+    """Say what operator and members lose at most, where that is limited."""
+    if state.settlement.underwriting is not None:
+        members = ", and no member more than it prepaid" if state.settlement.is_prepaid else ""
+        found.checked.append(f"The operator loses at most what it underwrites{members}.")
 
 
 _NEEDS_SERVER = str(MissingExtra("Computing them again", "server"))
@@ -166,8 +208,9 @@ def _row(state: State, agent: str) -> SettlementRow:
         agent=agent,
         name=member.name,
         explore=sum(member.explore.values()),
-        commit=sum(member.commit.values()),
+        commit=state.commits_of(agent),
         compensation=account.compensation,
         charge=account.charge,
         net=account.net,
+        prepaid=0 if state.closed.prepaid is UNSET else state.closed.prepaid,
     )

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from litestar import MediaType, Response, delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
@@ -12,6 +13,7 @@ from partage import __version__
 from partage.ledger import messages
 from partage.ledger.fields import checked_request
 from partage.ledger.settlement import own_view
+from partage.ledger.terms import warnings_of
 from partage.ledger.views import agent_views, collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
@@ -40,6 +42,11 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     return controller, controller.library.books.get(id) or await controller.library.book(id), agent
 
 
+def created_with(book: Book, invites: int) -> list[str]:
+    """Return the warnings about a new collaboration. A single invite says little about how many will join."""
+    return warnings_of(msgspec.structs.asdict(book.state.config), max(2, invites))
+
+
 # the operator's calls
 
 
@@ -56,7 +63,7 @@ async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration])
     id, codes = await controller.create(secret_of(request), data)
     if controller.library.books[id].state.config.time >= began:  # not a repeated request
         log.info("collaboration created", extra={"collaboration": id})
-    return messages.Created(id, codes)
+    return messages.Created(id, codes, created_with(controller.library.books[id], data.invites))
 
 
 @get(
@@ -89,7 +96,26 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> messages.Coll
 )
 async def agents(request: AnyRequest, id: FromPath[str]) -> list[messages.AgentView]:
     """Return the agents in order of joining."""
-    return agent_views((await controller_of(request).library.fresh(id)).state)
+    controller = controller_of(request)
+    return agent_views((await controller.library.fresh(id)).state, controller.system.clock())
+
+
+@post(
+    "/collaborations/{id:str}/agents/{agent:str}/set-aside",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Set an agent's broadcasts aside",
+    **described(*WRITES, 404),
+)
+async def set_aside(
+    request: AnyRequest, id: FromPath[str], agent: FromPath[str], data: JSONBody[messages.SetAside]
+) -> messages.AgentView:
+    """Take an agent's broadcasts out of the record, for a reason that all members read. This cannot be undone."""
+    controller = controller_of(request)
+    await controller.set_aside(id, agent, data.reason)
+    log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
+    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
+    return next(view for view in views if view.agent == agent)
 
 
 @post(
@@ -311,7 +337,8 @@ async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[message
 async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
-    views = agent_views((await controller_of(request).library.fresh(id)).state)
+    controller = controller_of(request)
+    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
     return next(view for view in views if view.agent == agent)
 
 
@@ -325,7 +352,8 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
     await controller.consent(book, agent, data.shares, data.request)
-    return next(view for view in agent_views(book.state) if view.agent == agent)
+    views = agent_views(book.state, controller.system.clock())
+    return next(view for view in views if view.agent == agent)
 
 
 @delete(
@@ -377,5 +405,5 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
     return Response(found.text(controller_of(request)), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-API: list[Any] = [create, collaborations, collaboration, agents, invite, invites, revoke, close]
+API: list[Any] = [create, collaborations, collaboration, agents, set_aside, invite, invites, revoke, close]
 API += [board, events, settlement, ledger, join, ask, tell, commits, me, consent, leave]

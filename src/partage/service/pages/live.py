@@ -4,12 +4,13 @@ An operator's snapshot lists all agents. A member's has the board, which every m
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from partage.ledger.events import (
     AnyEvent,
@@ -21,7 +22,9 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    SetAside,
     Tell,
+    Tick,
     decode,
 )
 from partage.ledger.messages import SettlementView
@@ -64,13 +67,15 @@ class AgentRow(Struct):
 
 
 class Own(Struct):
-    """A member on their own page; pulls by arm."""
+    """A member on their own page; pulls by arm, and those whose arm the member did not name."""
 
     shares: list[int]
     explore: list[int]
     commit: list[int]
+    unnamed: int
     used: int
     left: bool
+    aside: bool
 
 
 class Snapshot(Struct, omit_defaults=True):
@@ -84,7 +89,7 @@ class Snapshot(Struct, omit_defaults=True):
 
 
 class Amounts(Struct):
-    """An agent's part of the settlement, as text. `word` says what the sign of net means."""
+    """An agent's part of the settlement, as text. `word` says what the sign of net means, `back` is prepaid + net."""
 
     agent: str
     explore: int
@@ -93,16 +98,24 @@ class Amounts(Struct):
     charge: str
     net: str
     word: str
+    back: str
 
 
 class Money(Struct, omit_defaults=True):
-    """The settlement on a page; only the operator gets the totals."""
+    """The settlement on a page; only the operator gets the totals.
+
+    `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member
+    prepaid, and `limit` the most that the operator can lose; None if there is none.
+    """
 
     closed: bool
     settlement: str
     finished: bool
     viable: bool
     rows: list[Amounts]
+    scale: str | None = None
+    prepaid: str | None = None
+    limit: str | None = None
     compensation: str | None = None
     charge: str | None = None
     profit: str | None = None
@@ -112,6 +125,7 @@ class Money(Struct, omit_defaults=True):
 class _Broadcast(Struct):
     """The part of a broadcast that a history needs."""
 
+    agent: str
     time: int
     arm: int
 
@@ -128,7 +142,7 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
             member.name,
             sorted(member.shares),
             sum(member.explore.values()),
-            sum(member.commit.values()),
+            state.commits_of(member.id),
             member.left,
         )
         for member in state.members.values()
@@ -146,8 +160,10 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         sorted(member.shares),
         [member.explore.get(arm, 0) for arm in arms],
         [member.commit.get(arm, 0) for arm in arms],
+        member.unnamed,
         member.used,
         member.left,
+        bool(member.aside),
     )
     return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], agent), me=own)
 
@@ -161,8 +177,12 @@ def money_view(view: SettlementView, agent: str | None) -> Money:
     for row in seen.rows:
         net = money(row.net, fine)
         amounts = (money(row.compensation, fine), money(row.charge, fine), net.lstrip("−"))
-        rows.append(Amounts(row.agent, row.explore, row.commit, *amounts, _word(net, "receives", "pays")))
+        word, back = _word(net, "receives", "pays"), money(row.prepaid + row.net, fine)
+        rows.append(Amounts(row.agent, row.explore, row.commit, *amounts, word, back))
     shown = Money(seen.closed, seen.settlement, seen.finished, seen.viable, rows)
+    shown.scale = f"{math.floor(1000 * seen.scale) / 10:.1f} %" if seen.scale < 1 else None
+    shown.prepaid = money(seen.prepaid, fine) if seen.prepaid else None
+    shown.limit = None if seen.underwriting is None else money(seen.underwriting, fine)
     if agent is None:
         shown.compensation, shown.charge = money(seen.compensation, fine), money(seen.charge, fine)
         shown.profit = money(seen.profit, fine)
@@ -208,11 +228,15 @@ def feed(state: State, events: list[AnyEvent], reader: str | None) -> list[Said]
 
 def _committed(state: State, run: list[Commit]) -> Said:
     pulls = sum(part.pulls for event in run for part in event.runs)
+    unnamed = sum(event.unnamed for event in run if event.unnamed is not UNSET)
     arms = {part.arm for event in run for part in event.runs}
     agents = {event.agent for event in run}
     who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
     where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
-    text = f"{who} committed {counted(pulls, 'pull')} to {where}"
+    parts = [f"{counted(pulls, 'pull')} to {where}"] if pulls else []
+    if unnamed:
+        parts.append(counted(unnamed, "pull") + (" without naming the arm" if state.names_commits else ""))
+    text = f"{who} committed {' and '.join(parts)}"
     return Said(run[-1].seq, run[0].time, "commit", text, next(iter(arms)) if len(arms) == 1 else None)
 
 
@@ -233,10 +257,14 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "claim", f"{name} is exploring {arms[arm]}"
         case Lapse():
             kind, text = "lapse", f"{name} did not report in time; the claim lapsed"
+        case Tick(clock=clock):
+            kind, text = "tick", f"Together the members have made about {counted(clock, 'pull')}"
         case Consent(shares=shares):
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
             kind, text = "leave", f"{name} left"
+        case SetAside(reason=reason):
+            kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
         case Close():
             kind, text = "close", "The collaboration was closed"
         case _:
@@ -326,9 +354,11 @@ async def live(
 async def history(controller: Controller, book: Book) -> dict[str, Any]:
     """Return broadcasts per arm over time: points [time, broadcasts, of each arm …], from the last events.
 
-    The counts at the end are known, so the counts where the reading begins follow by subtraction.
+    The counts at the end are known, so the counts where the reading begins follow by subtraction. Broadcasts that
+    were set aside are left out.
     """
     state = book.state
+    aside = {member.id for member in state.members.values() if member.aside}
     last, counts, arms = state.seq, list(state.board.counts), state.board.arms
     first = after = max(0, last - SCANNED)
     told: list[_Broadcast] = []
@@ -340,6 +370,7 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
         told += [decoder.decode(row.body) for row in rows if row.pull is not None]
         after = rows[-1].seq
         await asyncio.sleep(0)
+    told = [broadcast for broadcast in told if broadcast.agent not in aside]
     for broadcast in told:
         counts[broadcast.arm] -= 1
     started = state.config.time if first == 0 else (told[0].time if told else state.time)
@@ -349,10 +380,10 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
 
 def _points(counts: list[int], told: list[_Broadcast], started: int, most: int) -> Iterator[list[int]]:
     """Yield about `most` points at most, evenly over the broadcasts, including the first and the last."""
-    version = sum(counts)
-    yield [started, version, *counts]
+    total = sum(counts)
+    yield [started, total, *counts]
     step = max(1, -(-len(told) // most))
     for place, broadcast in enumerate(told, 1):
         counts[broadcast.arm] += 1
         if place % step == 0 or place == len(told):
-            yield [broadcast.time, version + place, *counts]
+            yield [broadcast.time, total + place, *counts]

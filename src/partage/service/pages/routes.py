@@ -13,8 +13,11 @@ from litestar.datastructures import Cookie
 from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
+from partage.ledger import terms
 from partage.ledger.messages import NewInvites
 from partage.ledger.refusals import Refused, forbidden, missing
+from partage.ledger.settlement import csv_lines
+from partage.ledger.views import collaboration_view, rule_in_words
 from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
@@ -29,10 +32,12 @@ from partage.service.http.auth import (
 from partage.service.http.responses import refused
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
+from partage.service.pages.proposal import Proposed, proposed
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh
 from partage.service.runtime.sessions import SESSION_TIME, Who
+from partage.settle import ALONE, COVERAGE
 
 YEAR = 365 * 24 * 3600
 LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a login form stays valid
@@ -174,7 +179,7 @@ async def rows_of(controller: Controller) -> list[dict[str, Any]]:
 
 def _row(book: Book) -> dict[str, Any]:
     state = book.state
-    board, leader = state.board, state.target() if state.version else None
+    board, leader = state.board, state.target() if any(state.board.counts) else None
     return {
         "id": book.id,
         "name": state.config.name,
@@ -184,7 +189,7 @@ def _row(book: Book) -> dict[str, Any]:
         "arms": board.arms,
         "active": len(board.actives()),
         "agents": len(state.members),
-        "broadcasts": state.version,
+        "broadcasts": sum(board.counts),
         "created": state.config.time,
     }
 
@@ -199,8 +204,13 @@ def create_form(
         "errors": errors or {},
         "rules": forms.rule_options(),
         "settlements": forms.settlement_options(),
-        "parameters": forms.parameters(),
+        "parameters": forms.parameter_fields(),
+        "text_of": forms.text_of,
         "default_settlement": forms.defaults()["settlement"],
+        "alone": ALONE,
+        "default_coverage": COVERAGE,
+        "prepay": terms.FORM,
+        "books": terms.BOOKS,
     }
 
 
@@ -213,11 +223,26 @@ async def create(request: AnyRequest) -> Response[Any]:
         id, codes = await controller_of(request).create(session, forms.new_collaboration(form))
     except Refused as refusal:
         return page(
-            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal))
+            "create.html", 422, csrf=csrf_token(session), **create_form(request, form, forms.at_field(refusal, form))
         )
     links = [link(request, id, code) for code in codes]
     rows = await rows_of(controller_of(request))  # the list beside it has one more
-    return page("created.html", id=id, name=form["name"].strip(), links=links, rows=rows, fresh=True)
+    config = controller_of(request).library.books[id].state.config
+    warnings = terms.warnings_of(msgspec.structs.asdict(config), max(2, len(codes)))
+    name = form["name"].strip()
+    return page("created.html", id=id, name=name, links=links, warnings=warnings, rows=rows, fresh=True)
+
+
+@post("/prepaid", status_code=200)
+async def prepaid(request: AnyRequest) -> Response[Any]:
+    """Propose what every member should prepay, for a form that is not sent yet."""
+    _, who, form = await posted(request)
+    require_operator(who)
+    try:
+        found = await proposed(controller_of(request).system, form)
+    except Refused as refusal:
+        found = Proposed(None, refusal.sentence)
+    return page("proposal.html", found=found)
 
 
 def link(request: AnyRequest, id: str, code: str) -> str:
@@ -239,7 +264,17 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> Response[Any]
 def facts(book: Book) -> dict[str, Any]:
     """Return what the templates show of a collaboration."""
     config = book.state.config
-    return {"config": config, "state": book.state, "by_intervals": RULES[config.rule].by_intervals}
+    view = collaboration_view(book.state)
+    return {
+        "config": config,
+        "state": book.state,
+        "rule": rule_in_words(view.rule, view.balance, view.parameters),
+        "prepaid": None if view.prepaid is None else terms.amount(view.prepaid),
+        "claim_interval": f"{view.claim_interval:g}" if view.claim_interval else None,
+        "terms": terms.for_member(view.settlement, view.prepaid, view.underwriting),
+        "by_intervals": RULES[config.rule].by_intervals,
+        "tolerate": book.state.rule.tolerate,
+    }
 
 
 async def invites_of(controller: Controller, book: Book) -> dict[str, Any]:
@@ -316,11 +351,8 @@ async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[byt
     view = await controller_of(request).settlements.view(id)
     text = io.StringIO(newline="")
     table = csv.writer(text)
-    columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net")
-    table.writerow(columns)
-    for row in view.rows:
-        table.writerow([plain(getattr(row, column)) for column in columns])
-    table.writerow(["controller", "", "", "", view.charge, view.compensation, view.profit])
+    for line in csv_lines(view):
+        table.writerow([plain(cell) for cell in line])
     return download(text.getvalue().encode(), "text/csv", f"settlement-{id}.csv")
 
 
@@ -358,12 +390,15 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
         raise Refused(401, "no_token", "This needs an invite.")
     found = await controller.invites.of_code(data.get("collaboration", ""), code)
     book = await controller.library.fresh(found.collaboration)
-    state = book.state
+    state, view = book.state, collaboration_view(book.state)
     return {
         "name": state.config.name,
         "arms": list(state.config.arms),
         "horizon": state.config.horizon,
         "settlement": state.config.settlement,
+        "terms": terms.for_member(view.settlement, view.prepaid, view.underwriting),
+        "books": None if view.settlement == "none" else terms.BOOKS,
+        "claim_interval": view.claim_interval,
         "agents": sum(not member.left for member in state.members.values()),
         "closed": state.closed is not None,
         "used": found.id in state.invites,
@@ -447,6 +482,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 
 def routes() -> list[Any]:
     """Return the routes of all pages."""
-    handlers = [home, login, logout, create, collaboration, invite, invites, revoke, events, history]
+    handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
     handlers += [settlement_json, settlement_csv, join, look, me, my_events, consent, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

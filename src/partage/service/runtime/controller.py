@@ -13,6 +13,7 @@ from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
     checked_arms,
     checked_name,
+    checked_reason,
     checked_request,
     checked_reward,
     not_allowed,
@@ -113,6 +114,12 @@ class Controller:
             return made, codes
         self.library.books.setdefault(id, book)
         return id, codes
+
+    async def set_aside(self, collaboration: str, agent: str, reason: str) -> None:
+        """Take an agent's broadcasts out of the record."""
+        checked_reason(reason)
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.set_aside(turn, agent, reason))
 
     # what operator and agents may read
 
@@ -222,7 +229,9 @@ class Controller:
     async def commits(self, book: Book, agent: str, told: Commits) -> Told:
         """Count commit pulls that an agent's client decided."""
         checked_name("request", told.request)
-        if not told.runs:
+        if told.unnamed < 0:
+            raise not_allowed("unnamed")
+        if not told.runs and not told.unnamed:
             raise not_allowed("runs")
         runs = []
         for place, run in enumerate(told.runs):
@@ -233,7 +242,7 @@ class Controller:
             if run.pulls < 1:
                 raise not_allowed(f"runs[{place}].pulls")
             runs.append(Run(run.version, book.arms[run.arm], run.pulls))
-        done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs))
+        done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
         row: Row | None = await self.call(self.store.row, book.id, done.answer.seq)
         assert row is not None
         return Told(done.answer.version, row.head)

@@ -40,8 +40,9 @@ async function look() {
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
   setText(element("join-facts"), `${found.arms.length} options to choose from, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
-  setText(element("join-money"), found.settlement === "none" ? "No money moves."
-    : "At the end, members who tried worse options for the others are compensated, and everyone pays their share.");
+  setText(element("join-money"), found.books ? `${found.terms} ${found.books}` : found.terms);
+  show(element("join-interval"), found.claim_interval > 0);
+  setText(element("join-interval"), `You are asked for a result at most once every ${number.format(found.claim_interval)} ${found.claim_interval === 1 ? "second" : "seconds"}.`);
   element("join-arms").replaceChildren(...found.arms.map((name, arm) => {
     const item = document.createElement("li");
     item.className = `c${arm % 8}`;

@@ -91,8 +91,10 @@ function tagsOf(arm, board) {
   if (arm.name === board.leader) tags.push(["leader", "leader"]);
   if (arm.public && !arm.active) tags.push(["eliminated", "eliminated"]);
   else if (arm.sharers === 0) tags.push(["unshared", "nobody shares it"]);
+  else if (!board.closed && arm.settleable === false) tags.push(["unshared", "too few share it"]);
   else if (!board.closed && arm.open) tags.push(["open", arm.claims ? `open, ${things(arm.claims, "claim")}` : "open"]);
   else if (!board.closed && arm.name !== board.leader) tags.push(["waits", "waiting"]);
+  if (!board.closed && arm.stalled && arm.active) tags.push(["stalled", "not reported"]);
   return tags;
 }
 
@@ -145,8 +147,47 @@ export function drawBoard(board) {
   setText(document.getElementById("leader"), leader ? leader.name : "none yet");
   setText(document.getElementById("leader-mean"),
     leader?.mean != null ? `mean ${leader.mean.toFixed(3)}` : "no broadcasts yet");
+  const clock = document.getElementById("clock");
+  show(clock, board.clock > 0); // only where the rule reads it
+  setText(clock, `Together the members have made about ${things(board.clock, "pull")}.`);
+  drawSays(board);
   speak(board);
 }
+
+// --- what the board waits for, and what was taken off it ------------------------------------------------------
+
+const LONG = 10; // seconds that a claim is open before the page names it
+const says = document.getElementById("board-says");
+let drawn = null;
+
+function since(seconds) {
+  if (seconds < 60) return things(Math.floor(seconds), "second");
+  return seconds < 3600 ? things(Math.floor(seconds / 60), "minute") : things(Math.floor(seconds / 3600), "hour");
+}
+
+function drawSays(board) {
+  drawn = board;
+  const sentences = board.waiting.map((claim) => [claim, (Date.now() - claim.since) / 1000])
+    .filter(([, seconds]) => seconds >= LONG)
+    .map(([claim, seconds]) => `Waiting for ${claim.name}: ${claim.arm}, since ${since(seconds)}.`);
+  if (!board.closed) {
+    for (const arm of board.arms.filter((one) => one.stalled && one.active)) {
+      sentences.push(`${arm.name} is left out of the balance until it is reported: its last ${things(arm.lapses, "claim")} ended without a report.`);
+    }
+  }
+  for (const one of board.set_aside) sentences.push(`The operator set the broadcasts of ${one.name} aside: ${one.reason}`);
+  show(says, sentences.length > 0);
+  const text = sentences.join("\n");
+  if (says.dataset.text === text) return;
+  says.dataset.text = text;
+  says.replaceChildren(...sentences.map((sentence) => {
+    const item = document.createElement("li");
+    item.textContent = sentence;
+    return item;
+  }));
+}
+
+setInterval(() => { if (drawn) drawSays(drawn); }, 5000); // time passes, even if nothing is reported
 
 // --- for screen readers: what matters, at most every ten seconds --------------------------------------------
 

@@ -30,7 +30,9 @@ function drawPulls(me, arms) {
   });
   const any = me.explore.some(Boolean) || me.commit.some(Boolean);
   show(element("pulls"), any);
-  show(element("pulls-empty"), !any);
+  show(element("pulls-empty"), !any && me.unnamed === 0);
+  show(element("unnamed"), me.unnamed > 0);
+  setText(element("unnamed"), `${things(me.unnamed, "commit pull")} whose arm stays with you; ${me.unnamed === 1 ? "it is" : "they are"} not compensated.`);
 }
 
 function drawShares(me, closed) {
@@ -39,7 +41,7 @@ function drawShares(me, closed) {
   for (const box of document.querySelectorAll("#consent input[type=checkbox]")) {
     const shared = shares.has(Number(box.id.slice("share-".length)));
     if (box.checked !== shared) box.checked = shared;
-    box.disabled = closed || me.left;
+    box.disabled = closed || me.left || me.aside;
   }
 }
 
@@ -55,7 +57,11 @@ function drawMoney(view) {
   const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
   setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
-  setText(element("net-parts"), `compensation ${row.compensation} minus charge ${row.charge}${view.finished || view.closed ? "" : "; pulls of active arms are not compensated"}`);
+  const parts = [`compensation ${row.compensation} minus charge ${row.charge}`];
+  if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}`);
+  if (view.scale) parts.push(`${view.scale} of each compensation is paid`);
+  if (!view.finished && !view.closed) parts.push("pulls of active arms are not compensated");
+  setText(element("net-parts"), parts.join("; "));
   element("net").className = `net-${row.word}`;
 }
 

@@ -116,13 +116,15 @@ element("all-agents").addEventListener("click", () => { showAll = true; drawAgen
 
 // --- the tiles -----------------------------------------------------------------------------------------------
 
+const broadcasts = (board) => board.arms.reduce((total, arm) => total + arm.broadcasts, 0);
+
 function drawTiles(snapshot) {
   const { board, agents } = snapshot;
   const left = board.arms.filter((arm) => arm.active);
   const eliminated = board.arms.filter((arm) => arm.public && !arm.active).length;
   setText(element("in-play"), count(left.length));
   setText(element("in-play-of"), `of ${count(board.arms.length)}${eliminated ? `, ${count(eliminated)} eliminated` : ""}`);
-  setText(element("broadcasts"), count(board.version));
+  setText(element("broadcasts"), count(broadcasts(board)));
   setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
   setText(element("board-note"), "");
   setText(element("close-arms"), `${count(left.length)} of ${count(board.arms.length)}`);
@@ -141,6 +143,10 @@ function drawMoney(view) {
   setText(element("money-note"), view.settlement === "none" ? "No money moves in this collaboration."
     : view.closed ? `Final, by the settlement ${view.settlement}. The net amounts and the controller's profit sum to zero.`
       : `What each agent would receive or pay if it closed now, by the settlement ${view.settlement}.${view.finished ? "" : " Pulls of active arms are not compensated."}`);
+  const limits = [];
+  if (view.prepaid) limits.push(`Every member prepaid ${view.prepaid}, can lose no more, and gets back that and the net.`);
+  if (view.limit != null) limits.push(`The operator can lose ${view.limit} at most.`);
+  setText(element("money-limits"), limits.join(" "));
   setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
   setText(element("profit"), view.profit);
   setText(element("profit-word"), { gains: "the controller gains", loses: "the controller loses", even: "neither gain nor loss" }[view.profit_word]);
@@ -150,7 +156,8 @@ function drawMoney(view) {
   const sentences = [];
   if (view.settlement !== "none") {
     if (!view.finished && view.closed) sentences.push("It was closed with more than one active arm. Their pulls are not compensated, so a member may have lost by taking part.");
-    if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
+    if (view.scale) sentences.push(`Not all compensations can be paid${view.closed ? "" : " yet"}: ${view.scale} of each is.`);
+    else if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
   }
   show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
   setText(warning, sentences.join(" "));
@@ -218,8 +225,9 @@ function drawChart() {
 function addPoint(snapshot) {
   const counts = snapshot.board.arms.map((arm) => arm.broadcasts);
   const last = chart.points[chart.points.length - 1];
-  if (!last || last[1] >= snapshot.board.version) return;
-  chart.points.push([snapshot.time, snapshot.board.version, ...counts]);
+  const total = broadcasts(snapshot.board);
+  if (!last || last[1] >= total) return;
+  chart.points.push([snapshot.time, total, ...counts]);
   if (chart.points.length > 600) chart.points = chart.points.filter((_, place) => place % 2 === 0 || place === chart.points.length - 1);
   if (chart.plot && chart.arms.join() === shown(snapshot.board).join()) {
     chart.plot.setData(chartData());
@@ -305,12 +313,13 @@ element("close-confirm").addEventListener("click", async (event) => {
 listen((snapshot) => {
   const first = !latest;
   const others = !first && (latest.agents.length !== snapshot.agents.length || latest.board.closed !== snapshot.board.closed);
+  const fewer = !first && latest.board.set_aside.length !== snapshot.board.set_aside.length;
   latest = snapshot;
   drawBoard(snapshot.board);
   drawTiles(snapshot);
   drawAgents();
   drawFeed(snapshot);
-  if (first) loadHistory();
+  if (first || fewer) loadHistory();
   else addPoint(snapshot);
   if (others) htmx.trigger("#invite-list", "refresh"); // an invite was used, or none can be used any more
 }, drawMoney);

@@ -59,12 +59,12 @@ function explain(select) {
   for (const field of document.querySelectorAll(`[data-taken-by="${select.id}"]`)) {
     const taken = chosen.dataset.takes.split(" ").includes(field.dataset.name);
     field.hidden = !taken;
-    field.querySelector("input").disabled = !taken;
+    field.querySelector("input, select").disabled = !taken;
   }
   if (chosen.dataset.settlements) {
     const fitting = chosen.dataset.settlements.split(" ");
     const settlement = document.getElementById("settlement");
-    for (const option of settlement.options) option.disabled = !fitting.includes(option.value);
+    for (const option of settlement.options) option.disabled = option.value !== "" && !fitting.includes(option.value);
     if (settlement.selectedOptions[0]?.disabled) {
       settlement.value = settlement.dataset.default;
       explain(settlement);
@@ -81,6 +81,11 @@ function prepare(root) {
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-explains]")) explain(event.target);
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("button[data-fill]");
+  if (button) document.getElementById(button.dataset.fill).value = button.dataset.value;
 });
 
 document.addEventListener("htmx:afterSettle", (event) => {
