@@ -1,10 +1,9 @@
 """Balanced-GLR: near the Lai-Robbins limit, for any rewards in [0, 1] (docs/balanced-glr.md has the argument)."""
 
 import math
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from partage.betting import LOG_MIXED
 from partage.board import Board, Pull, Record
@@ -16,21 +15,17 @@ from partage.rules.exploring import explore_or_commit
 from partage.rules.indifference import is_indifferent
 from partage.rules.influence import (
     TOLERATE,
+    ToleratesLiars,
     below,
     best_trimmed,
     can_be_settled,
-    check_agents,
     checked_tolerate,
     is_beaten,
-    offered,
     worst_of,
     worth,
 )
-from partage.rules.rule import BuiltIn, Parameter
+from partage.rules.rule import Parameter
 from partage.tape import Draws
-
-if TYPE_CHECKING:
-    from partage.game import Game
 
 EVIDENCE = ("likelihood", "betting")
 
@@ -71,7 +66,7 @@ def _checked_indifference(indifference: object) -> bool:
 
 
 @dataclass(frozen=True)
-class BalancedGLR(BuiltIn):
+class BalancedGLR(ToleratesLiars):
     """Eliminate arms by evidence against the leader, and gather evidence on the others at the same pace.
 
     The leader is the broadcast arm with the highest mean. An arm is a contender unless the record separates its mean
@@ -172,22 +167,6 @@ class BalancedGLR(BuiltIn):
         if self.tolerate:
             return is_beaten(board, arm, leader, self.tolerate, threshold)
         return net_evidence(board.record, arm, leader) >= threshold
-
-    def leading(self, board: Board) -> int | None:
-        """Return the active arm with the highest trimmed mean, if members may lie."""
-        active = board.actives() if self.tolerate else []
-        return best_trimmed(board, active, self.tolerate) if active else None
-
-    def offered(
-        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
-    ) -> Collection[int]:
-        """Return the open arms that a member may explore, if members may lie; otherwise all that it shares."""
-        return offered(board, member, shares, opened, self.tolerate) if self.tolerate else shares
-
-    def prepare(self, game: "Game") -> "Game":
-        """Check that not all agents may lie."""
-        check_agents(self.tolerate, game.agents)
-        return game
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None

@@ -8,13 +8,17 @@ are shared: plain Python passes lists, kernels pass arrays, and both compute the
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from partage.board import Board
 from partage.checks import count
 from partage.compiled import shared
 from partage.errors import InputError
 from partage.evidence import apart, mixture_loss
-from partage.rules.rule import Parameter
+from partage.rules.rule import BuiltIn, Parameter
+
+if TYPE_CHECKING:
+    from partage.game import Game
 
 MOST_SETS = 20_000  # of members that one comparison leaves out; if there are more, the arm stays
 _LOG_TWO = math.log(2.0)
@@ -311,3 +315,23 @@ TOLERATE = Parameter(
     check=checked_tolerate,
     quiet=True,
 )
+
+
+class ToleratesLiars(BuiltIn):
+    """A built-in rule with the parameter `tolerate`."""
+
+    def leading(self, board: Board) -> int | None:
+        """Return the active arm with the highest trimmed mean, if members may lie."""
+        active = board.actives() if self.tolerate else []
+        return best_trimmed(board, active, self.tolerate) if active else None
+
+    def offered(
+        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        """Return the open arms that a member may explore, if members may lie; otherwise all that it shares."""
+        return offered(board, member, shares, opened, self.tolerate) if self.tolerate else shares
+
+    def prepare(self, game: "Game") -> "Game":
+        """Check that not all agents may lie."""
+        check_agents(self.tolerate, game.agents)
+        return game

@@ -1,31 +1,25 @@
 """KL-ETC: Balanced-ETC with Eq. 1 replaced by likelihood ratios, for comparison."""
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from partage.board import Board, Pull, Record
 from partage.rules.balanced_glr import elimination_threshold, net_evidence
 from partage.rules.exploring import BALANCE, checked_balance, explore_or_commit, within_balance
 from partage.rules.influence import (
     TOLERATE,
+    ToleratesLiars,
     best_trimmed,
     can_be_settled,
-    check_agents,
     checked_tolerate,
     is_beaten,
-    offered,
     reporters,
 )
-from partage.rules.rule import BuiltIn
 from partage.tape import Draws
-
-if TYPE_CHECKING:
-    from partage.game import Game
 
 
 @dataclass(frozen=True)
-class KLETC(BuiltIn):
+class KLETC(ToleratesLiars):
     """Balanced-ETC that eliminates an arm once the record separates its mean from a higher one.
 
     `tolerate` members may lie without misleading the others (docs/bounded-influence.md).
@@ -68,22 +62,6 @@ class KLETC(BuiltIn):
         for arm in leaving:
             board.active[arm] = False
         board.leading = self.leading(board)
-
-    def leading(self, board: Board) -> int | None:
-        """Return the active arm with the highest trimmed mean, if members may lie."""
-        active = board.actives() if self.tolerate else []
-        return best_trimmed(board, active, self.tolerate) if active else None
-
-    def offered(
-        self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
-    ) -> Collection[int]:
-        """Return the open arms that a member may explore, if members may lie; otherwise all that it shares."""
-        return offered(board, member, shares, opened, self.tolerate) if self.tolerate else shares
-
-    def prepare(self, game: "Game") -> "Game":
-        """Check that not all agents may lie."""
-        check_agents(self.tolerate, game.agents)
-        return game
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None
