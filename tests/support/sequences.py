@@ -144,17 +144,19 @@ def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
 def configurations(
     draw: st.DrawFn,
     settlements: Sequence[str | None] = (*SETTLEMENTS, "pool"),
-    formats: Sequence[Any] = (FORMAT, FORMAT, 3, 2, UNSET),
+    formats: Sequence[Any] = (FORMAT, FORMAT, 4, 3, 2, UNSET),
 ) -> Create:
     """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
     rule = draw(st.sampled_from(list(live_rules())))
     balance = draw(balances(rule))
     settlement = draw(st.sampled_from(settlements))
     format = draw(st.sampled_from(formats))
-    if settlement not in live_rule(rule, balance).settlements or (settlement in PREPAID and format != FORMAT):
+    if settlement not in live_rule(rule, balance).settlements or (
+        settlement in PREPAID and format not in (FORMAT, 4)
+    ):
         settlement = "none"
     surety = {}
-    if format == FORMAT and settlement in TRUTHFUL:
+    if format in (FORMAT, 4) and settlement in TRUTHFUL:
         surety["underwriting"] = draw(st.sampled_from([0.0, 0.25, MOST_MONEY]))
     elif settlement in PREPAID:
         surety["prepaid"] = draw(st.sampled_from([0.5, 1e-6, 7.3, 1000.0]))
@@ -170,7 +172,7 @@ def configurations(
         settlement=settlement,
         horizon=draw(st.sampled_from([60, 20, 200, 5, 2])),
         value=draw(st.sampled_from([1.0, 0.01, 1234.5])),
-        claim_interval=0.0 if format != FORMAT else draw(st.sampled_from([0.0, 0.0, 0.4, 1.5])),
+        claim_interval=0.0 if format not in (FORMAT, 4) else draw(st.sampled_from([0.0, 0.0, 0.4, 1.5])),
         **surety,
     )
 

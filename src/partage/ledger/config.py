@@ -64,6 +64,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         How long a claim waits for its report.
     claim_interval
         The least time between two claims of one member, in seconds.
+    signed
+        Whether members sign their requests, so that nobody else can make them in their names.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     value: float = 1.0
     claim_seconds: float = 60.0
     claim_interval: float = 0.0
+    signed: bool = False
 
 
 DEFAULTS: dict[str, Any] = {
@@ -139,12 +142,14 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "prepaid": prepaid,
         "underwriting": underwriting,
         "claim_interval": float(config.claim_interval),
+        "signed": config.signed,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {4: (), 3: ("prepaid", "underwriting", "claim_interval")}
+_LATER: dict[int, tuple[str, ...]] = {5: (), 4: ("signed",)}
+_LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 
 

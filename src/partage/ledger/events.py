@@ -21,6 +21,11 @@ format release terms
                the arms left and the scale; the members' prepaid and charge where they prepay; and the totals of
                commit pulls only where these are paid. An arm whose last three claims ended without a report does not
                hold other arms back. `set-aside` events take a member's broadcasts out of the record.
+5      0.2     Names are normalised and unique. The first event states the key that signs the ledger's checkpoints,
+               and whether members sign their requests; such events carry `number` and `signature`. The tie order is
+               drawn together, by `draw`, `reveal` and `order`. `rotate`, `revoke` and `remove` end tokens and
+               memberships.
+               Where commits are paid, a `close` states each member's counts in a form that every member can check.
 ====== ======= ===================================================================================================
 """
 
@@ -31,7 +36,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage.ledger.refusals import Refused
 
-FORMAT = 4  # of new collaborations, and the newest that this release reads
+FORMAT = 5  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -45,8 +50,21 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_
     format: Annotated[int, Meta(ge=2)] | UnsetType = UNSET  # absent: 1
 
 
+class Requested(Event, frozen=True, kw_only=True):
+    """Something that a member asked for. If it signed the request: the request's number, and the signature.
+
+    The number grows with each signed request of a member. The signature is in base64 (from format 5 on).
+    """
+
+    number: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    signature: str | UnsetType = UNSET
+
+
 class Create(Event, frozen=True, kw_only=True, tag="create"):
-    """A collaboration begins. `tie_seed` is the 128-bit key, in hex, from which the tie order is drawn."""
+    """A collaboration begins. `tie_seed` is the 128-bit key, in hex, from which the tie order is drawn.
+
+    From format 5 on, `tie_commitment` is the hash of the operator's part of that key, which `order` completes.
+    """
 
     collaboration: str
     name: str
@@ -58,7 +76,7 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     fee: float
     value: float
     claim_seconds: float
-    tie_seed: str
+    tie_seed: str | UnsetType = UNSET
     # From format 3 on. `parameters` are all of the rule's but `balance`.
     parameters: dict[str, bool | int | float | str] | UnsetType = UNSET
     alone: str | UnsetType = UNSET
@@ -67,18 +85,53 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     prepaid: float | UnsetType | None = UNSET
     underwriting: float | UnsetType | None = UNSET
     claim_interval: float | UnsetType = UNSET
+    # From format 5 on: whether members sign their requests, the public key of the checkpoints, in base64, and the
+    # hash of the operator's part of the tie order, in hex.
+    signed: bool | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    tie_commitment: str | UnsetType = UNSET
 
 
-class Join(Event, frozen=True, kw_only=True, tag="join"):
-    """An agent joins and consents to share some arms."""
+class Join(Requested, frozen=True, kw_only=True, tag="join"):
+    """An agent joins and consents to share some arms.
+
+    `key` is its public key, in base64, and `tie_commitment` the hash of its nonce, in hex (from format 5 on).
+    """
 
     agent: str
     name: str
     shares: tuple[Arm, ...]
     invite: str
+    key: str | UnsetType = UNSET
+    tie_commitment: str | UnsetType = UNSET
 
 
-class Claim(Event, frozen=True, kw_only=True, tag="claim"):
+class Draw(Event, frozen=True, kw_only=True, tag="draw"):
+    """The tie order is being drawn. The nonces of these members count, if they reveal them (from format 5 on)."""
+
+    members: tuple[str, ...]
+
+
+class Reveal(Requested, frozen=True, kw_only=True, tag="reveal"):
+    """A member reveals its nonce, 16 bytes in hex (from format 5 on)."""
+
+    agent: str
+    nonce: str
+
+
+class Order(Event, frozen=True, kw_only=True, tag="order"):
+    """The tie order is fixed (from format 5 on).
+
+    `seed` is the operator's part, `tie_seed` the key that follows from it and the revealed nonces, and `skipped` the
+    members of the draw who did not reveal theirs.
+    """
+
+    seed: str
+    tie_seed: str
+    skipped: tuple[str, ...]
+
+
+class Claim(Requested, frozen=True, kw_only=True, tag="claim"):
     """An explore pull is handed out. Its number is this event's `seq`."""
 
     agent: str
@@ -86,7 +139,7 @@ class Claim(Event, frozen=True, kw_only=True, tag="claim"):
     request: str | None = None
 
 
-class Tell(Event, frozen=True, kw_only=True, tag="tell"):
+class Tell(Requested, frozen=True, kw_only=True, tag="tell"):
     """The reward of a claim is reported and broadcast. `version` is the board's version with it.
 
     `active` lists the active arms after it, if the broadcast changed them (from format 2 on).
@@ -108,7 +161,7 @@ class Run(Struct, frozen=True, forbid_unknown_fields=True):
     pulls: Annotated[int, Meta(ge=1)]
 
 
-class Commit(Event, frozen=True, kw_only=True, tag="commit"):
+class Commit(Requested, frozen=True, kw_only=True, tag="commit"):
     """Commit pulls: one that the controller decided (`asked`), or those that the client decided by itself.
 
     `runs` name their arm and version. `unnamed` counts the others (from format 3 on): the agent also used its own
@@ -135,7 +188,7 @@ class Tick(Event, frozen=True, kw_only=True, tag="tick"):
     clock: Annotated[int, Meta(ge=1)]
 
 
-class Consent(Event, frozen=True, kw_only=True, tag="consent"):
+class Consent(Requested, frozen=True, kw_only=True, tag="consent"):
     """An agent shares other arms from now on. Its claims on the arms that it withdrew are cancelled."""
 
     agent: str
@@ -143,7 +196,7 @@ class Consent(Event, frozen=True, kw_only=True, tag="consent"):
     request: str | None = None
 
 
-class Leave(Event, frozen=True, kw_only=True, tag="leave"):
+class Leave(Requested, frozen=True, kw_only=True, tag="leave"):
     """An agent leaves. Its broadcasts and its row of the settlement stay."""
 
     agent: str
@@ -160,6 +213,37 @@ class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
     reason: str
     version: int
     active: tuple[Arm, ...]
+
+
+class Rotate(Requested, frozen=True, kw_only=True, tag="rotate"):
+    """A member gets a new token, which ends the old one (from format 5 on).
+
+    `epoch` counts its tokens. A member that signs may also bring a new public key; the operator never does.
+    """
+
+    agent: str
+    epoch: Annotated[int, Meta(ge=1)]
+    key: str | UnsetType = UNSET
+
+
+class Revoke(Event, frozen=True, kw_only=True, tag="revoke"):
+    """The operator ends a member's token (from format 5 on)."""
+
+    agent: str
+
+
+class Remove(Event, frozen=True, kw_only=True, tag="remove"):
+    """The operator ends a membership, for a public reason. Broadcasts and the settlement's row stay (format 5)."""
+
+    agent: str
+    reason: str
+
+
+class Tally(Struct, frozen=True, forbid_unknown_fields=True):
+    """The paid commits of one arm: for each member, without names and in random order, a leaf and the count."""
+
+    arm: Arm
+    entries: tuple[tuple[str, Count], ...]
 
 
 class Close(Event, frozen=True, kw_only=True, tag="close"):
@@ -183,6 +267,10 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
         The fraction of the compensations that is paid (from format 4 on).
     prepaid, charge
         What every agent prepaid, and what it pays, in micro-units, where members prepay (from format 4 on).
+    tallies
+        Where commits are paid: every arm that ever led, with each member's paid commits of it (from format 5 on).
+    pulls
+        Each agent's settled pulls, where there are ceilings, which follow from them (from format 5 on).
     """
 
     explore: tuple[Count, ...]
@@ -195,9 +283,29 @@ class Close(Event, frozen=True, kw_only=True, tag="close"):
     scale: float | UnsetType = UNSET
     prepaid: Count | UnsetType = UNSET
     charge: Count | UnsetType = UNSET
+    tallies: tuple[Tally, ...] | UnsetType = UNSET
+    pulls: dict[str, Count] | UnsetType = UNSET
 
 
-AnyEvent = Create | Join | Claim | Tell | Commit | Lapse | Tick | Consent | Leave | SetAside | Close
+AnyEvent = (
+    Create
+    | Join
+    | Draw
+    | Reveal
+    | Order
+    | Claim
+    | Tell
+    | Commit
+    | Lapse
+    | Tick
+    | Consent
+    | Leave
+    | SetAside
+    | Rotate
+    | Revoke
+    | Remove
+    | Close
+)
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

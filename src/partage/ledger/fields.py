@@ -45,6 +45,7 @@ _ALLOWED = {
     ),
     "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
     "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
+    "signed": "true or false: whether members sign their requests",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
     "reason": f"a text of 1 to {LONGEST_REASON} characters, with no control characters and not only spaces",

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from partage.ledger.config import Config, checked_config
 from partage.ledger.fields import MOST_INVITES, allowed, checked_request, not_allowed
+from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, invalid
 
 # --- requests -------------------------------------------------------------------------------------------------
@@ -101,27 +102,30 @@ class Created(Struct):
     warnings: list[str] = []
 
 
-class Joined(Struct):
-    """A new agent and its token, which is shown only once."""
+class Joined(Struct, omit_defaults=True):
+    """A new agent, its token, which is shown only once, and the receipt of its row."""
 
     agent: str
     token: str
+    receipt: Receipt | None = None
 
 
-class Pull(Struct):
+class Pull(Struct, omit_defaults=True):
     """A pull to make. With `share` it is a claim: report its reward. Otherwise the reward stays private."""
 
     pull: int
     arm: str
     share: bool
     version: int
+    receipt: Receipt | None = None
 
 
-class Told(Struct):
-    """The board's version with this report, and the ledger's head after it."""
+class Told(Struct, omit_defaults=True):
+    """The board's version with this report, the ledger's head after it, and the receipt of its row."""
 
     version: int
     head: str
+    receipt: Receipt | None = None
 
 
 class ArmOnBoard(Struct):
@@ -194,6 +198,8 @@ class CollaborationView(Struct):
     `coverage` is null if the settlement reads no confidence from the record, and in formats 1 and 2, where it is
     1 - 2/T. `prepaid` is null if members prepay nothing, and `underwriting` if nothing limits what the operator may
     lose or if nothing can be lost. If `named_commits` is false, commits earn nothing and are reported as a number.
+    `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
+    is true, members sign their requests.
     """
 
     id: str
@@ -209,7 +215,7 @@ class CollaborationView(Struct):
     value: float
     claim_seconds: float
     created: int
-    tie_seed: str
+    tie_seed: str | None
     tie_order: list[str]
     agents: int
     version: int
@@ -220,6 +226,8 @@ class CollaborationView(Struct):
     underwriting: float | None = None
     claim_interval: float = 0.0
     named_commits: bool = True
+    signed: bool = False
+    key: str = ""
 
 
 class AgentView(Struct):

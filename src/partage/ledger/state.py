@@ -29,7 +29,7 @@ from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "5"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "6"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -85,6 +85,12 @@ class Member(Struct):
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
     aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
+    key: str = ""  # its public key; empty if it has none
+    number: int = 0  # of its last signed request
+    tie_commitment: str = ""  # the hash of its nonce; empty if it did not commit to one
+    epoch: int = 0  # how often it got a new token
+    revoked: bool = False  # whether the operator ended its token
+    removed: str = ""  # why the operator ended its membership; empty if it did not
 
 
 class _Snapshot(Struct):
@@ -144,6 +150,7 @@ class State:
 
     def __init__(self, create: Create) -> None:
         arms = len(create.arms)
+        assert isinstance(create.tie_seed, str)
         self.config = create
         self.format = 1 if create.format is UNSET else create.format
         self.rule = rule_of(create)

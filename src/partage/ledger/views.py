@@ -82,7 +82,7 @@ def collaboration_view(state: State) -> CollaborationView:
         value=config.value,
         claim_seconds=config.claim_seconds,
         created=config.time,
-        tie_seed=config.tie_seed,
+        tie_seed=None if config.tie_seed is UNSET else config.tie_seed,
         tie_order=_tie_order(state),
         agents=len(state.members),
         version=state.version,
@@ -93,6 +93,8 @@ def collaboration_view(state: State) -> CollaborationView:
         underwriting=None if config.underwriting is UNSET else config.underwriting,
         claim_interval=state.claim_interval / 1000,
         named_commits=state.names_commits,
+        signed=config.signed is True,
+        key="" if config.key is UNSET else config.key,
     )
 
 

@@ -16,9 +16,11 @@ from partage.ledger.events import (
     Commit,
     Consent,
     Create,
+    Draw,
     Join,
     Lapse,
     Leave,
+    Order,
     SetAside,
     Tell,
     Tick,
@@ -99,7 +101,7 @@ class Replay:
             raise Wrong(f"its format differs from that of the first line, which is {state.format}.")
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
-        if not isinstance(event, (Create, Join, Close, Tick)) and event.agent not in state.members:
+        if not isinstance(event, (Create, Join, Draw, Order, Close, Tick)) and event.agent not in state.members:
             raise Wrong("its agent has not joined.")
         if isinstance(event, Close):
             self._check_owner()
@@ -144,7 +146,7 @@ def _created(event: AnyEvent) -> TolerantState:
         checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed):
+    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed or ""):
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)
 

@@ -79,6 +79,27 @@ tokens = sa.Table(
     sa.Column("hashed", sa.Text, primary_key=True),
     _of_a_collaboration(),
     sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),  # which of the agent's tokens it is
+)
+
+# The last row of each ledger, apart from the rows: a ledger that lost rows is noticed.
+heads = sa.Table(
+    "heads",
+    everything,
+    sa.Column("collaboration", sa.Text, sa.ForeignKey("collaborations.id"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.Text, nullable=False),
+)
+
+# The newest checkpoint that each member cosigned, for the others to read.
+cosignatures = sa.Table(
+    "cosignatures",
+    everything,
+    _of_a_collaboration(),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.PrimaryKeyConstraint("collaboration", "agent"),
 )
 
 sessions = sa.Table(
@@ -109,9 +130,20 @@ def _new_rows(_: sa.Connection) -> None:
     """Change no table: release 0.1 cannot read the rows of format 2, and refuses a database of schema 2."""
 
 
+def _heads_and_cosignatures(connection: sa.Connection) -> None:
+    """Add the tables of schema 3, with the head of each ledger as it is, and the epoch of each token."""
+    heads.create(connection)
+    cosignatures.create(connection)
+    connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0")
+    connection.exec_driver_sql(
+        "INSERT INTO heads (collaboration, seq, head) SELECT collaboration, seq, head FROM events AS one "
+        "WHERE seq = (SELECT max(seq) FROM events WHERE collaboration = one.collaboration)"
+    )
+
+
 # The steps from schema 1 to 2, from 2 to 3, and so on; a new database starts at the last. Never change a step that
 # has been released: add one, and change the tables above to match.
-MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = (_new_rows,)
+MIGRATIONS: Sequence[Callable[[sa.Connection], None]] = (_new_rows, _heads_and_cosignatures)
 
 
 class WrongSchema(Exception):

@@ -1,0 +1,138 @@
+"""Checkpoints of a ledger, as signed notes: how many rows it has, and the root of its tree.
+
+The forms are C2SP's: signed-note, tlog-checkpoint, and tlog-cosignature for the members who witness one. Only what a
+signature covers may be believed, so a checkpoint is read together with the key that must have signed it.
+"""
+
+import hashlib
+import re
+from typing import NamedTuple
+
+from partage.ledger.keys import KEY_BYTES, SIGNATURE_BYTES, Key, decoded, encoded, signed_by
+
+PLAIN, COSIGNATURE = b"\x01", b"\x04"  # kinds of signatures
+LONGEST = 64 * 1024  # characters of a note
+
+_TEXT = re.compile(r"([^\s+]+)\n(0|[1-9][0-9]{0,17})\n([A-Za-z0-9+/]{43}=)\n")
+_LINE = re.compile(r"— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})")
+
+
+class Checkpoint(NamedTuple):
+    """The state of a log: its origin, its number of rows, and the root of its tree."""
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def text(self) -> str:
+        """What is signed."""
+        return f"{self.origin}\n{self.size}\n{encoded(self.root)}\n"
+
+
+class Cosigned(NamedTuple):
+    """A member that witnessed a checkpoint, and when, in seconds since 1970."""
+
+    agent: str
+    time: int
+
+
+def origin_of(collaboration: str) -> str:
+    """Return the origin of a collaboration's log, which is also the name of its key."""
+    return f"partage/{collaboration}"
+
+
+def name_of(collaboration: str, agent: str) -> str:
+    """Return the name of a member's key."""
+    return f"{origin_of(collaboration)}/{agent}"
+
+
+def signed_checkpoint(checkpoint: Checkpoint, key: Key) -> str:
+    """Return a checkpoint with the log's signature."""
+    line = _line(checkpoint.origin, PLAIN, key, key.sign(checkpoint.text.encode()))
+    return f"{checkpoint.text}\n{line}"
+
+
+def cosigned(note: str, collaboration: str, agent: str, key: Key, time: int) -> str:
+    """Return a signed checkpoint with a member's cosignature in place of an earlier one of its own."""
+    text, lines = _parts(note)
+    name = name_of(collaboration, agent)
+    stamp = time.to_bytes(8, "big")
+    added = _line(name, COSIGNATURE, key, stamp + key.sign(_cosigned_text(text, time)))
+    kept = [f"— {other} {content}\n" for other, content in lines if other != name]
+    return f"{text}\n{''.join(kept)}{added}"
+
+
+def read_checkpoint(note: str, collaboration: str, public: str) -> Checkpoint | None:
+    """Return the checkpoint of this collaboration that the log's key signed; None if it is anything else."""
+    try:
+        text, lines = _parts(note)
+    except ValueError:
+        return None
+    found = _TEXT.fullmatch(text)
+    origin = origin_of(collaboration)
+    if found is None or found[1] != origin:
+        return None
+    root = decoded(found[3], 32)
+    if root is None:
+        return None
+    for signature in _signatures(lines, origin, PLAIN, public, SIGNATURE_BYTES):
+        if signed_by(public, signature, text.encode()):
+            return Checkpoint(origin, int(found[2]), root)
+    return None
+
+
+def read_cosignature(note: str, collaboration: str, agent: str, public: str) -> Cosigned | None:
+    """Return when a member cosigned this checkpoint; None if it did not."""
+    try:
+        text, lines = _parts(note)
+    except ValueError:
+        return None
+    for content in _signatures(lines, name_of(collaboration, agent), COSIGNATURE, public, 8 + SIGNATURE_BYTES):
+        time = int.from_bytes(content[:8], "big")
+        if signed_by(public, content[8:], _cosigned_text(text, time)):
+            return Cosigned(agent, time)
+    return None
+
+
+def verifier_key(collaboration: str, public: str) -> str:
+    """Return the log's public key in the form that other tools of C2SP take."""
+    name = origin_of(collaboration)
+    raw = decoded(public, KEY_BYTES)
+    assert raw is not None
+    return f"{name}+{_key_id(name, PLAIN, raw).hex()}+{encoded(PLAIN + raw)}"
+
+
+def _parts(note: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the text of a note, and its signature lines: name and content."""
+    text, separator, lines = note.rpartition("\n\n")
+    if not separator or not lines.endswith("\n") or len(note) > LONGEST:
+        raise ValueError
+    found = [_LINE.fullmatch(line) for line in lines[:-1].split("\n")]
+    if not all(found):
+        raise ValueError
+    return text + "\n", [(line[1], line[2]) for line in found if line is not None]
+
+
+def _signatures(lines: list[tuple[str, str]], name: str, kind: bytes, public: str, length: int) -> list[bytes]:
+    """Return the contents of the signatures that this key may have made."""
+    raw = decoded(public, KEY_BYTES)
+    if raw is None:
+        return []
+    wanted = _key_id(name, kind, raw)
+    found = [decoded(content, 4 + length) for other, content in lines if other == name]
+    return [content[4:] for content in found if content is not None and content[:4] == wanted]
+
+
+def _line(name: str, kind: bytes, key: Key, signature: bytes) -> str:
+    raw = decoded(key.public, KEY_BYTES)
+    assert raw is not None
+    return f"— {name} {encoded(_key_id(name, kind, raw) + signature)}\n"
+
+
+def _key_id(name: str, kind: bytes, raw: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\n" + kind + raw).digest()[:4]
+
+
+def _cosigned_text(text: str, time: int) -> bytes:
+    return f"cosignature/v1\ntime {time}\n{text}".encode()
