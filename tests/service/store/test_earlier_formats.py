@@ -1,0 +1,79 @@
+"""Collaborations of formats 3 and 4: they finish on the terms they began with.
+
+`tests/golden/format-3` and `format-4` each hold a database, ledgers (whole, and a member's copy) with their verdicts,
+tokens, and what the server answered, all written by the last code of that format over HTTP. In format 3 every
+settlement counts commits by arm; format 4 has pools, dues, an underwriting and set-asides.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+from tests.service.store.test_release import assert_told
+from tests.support.api import Member, Speaker, serving
+
+from partage.ledger.verify import verify
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+FORMATS = (3, 4)
+
+
+def fixture(format: int, name: str) -> Any:
+    """Return what a fixture holds under this name."""
+    return json.loads((GOLDEN / f"format-{format}" / f"{name}.json").read_text())
+
+
+LEDGERS = [(format, name) for format in FORMATS for name in fixture(format, "verdicts")]
+
+
+@pytest.mark.parametrize(("format", "name"), LEDGERS)
+def test_its_ledgers_verify_with_the_same_verdict(format: int, name: str) -> None:
+    file = GOLDEN / f"format-{format}" / f"{name}.ndjson"
+    found = verify(file, agent="a1" if name.endswith("-member") else None)
+    assert_told(fixture(format, "verdicts")[name], to_builtins(found), name)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_its_database_opens_and_its_collaborations_go_on(format: int, tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / f"format-{format}" / "partage.db", tmp_path)
+    tokens = fixture(format, "tokens")
+    with serving(f"sqlite:///{tmp_path}/partage.db") as server:
+        for name, before in fixture(format, "answers").items():
+            operator = Speaker(server.url, tokens["operator"], before["id"])
+            assert_told(before["collaboration"], operator.ok("GET"), name)
+            for what in ("board", "agents", "settlement"):
+                assert_told(before[what], operator.ok("GET", f"/{what}"), f"{name} {what}")
+            members = [
+                Member(server.url, one["token"], before["id"], one["agent"]) for one in tokens["members"][name]
+            ]
+            if not before["board"]["closed"]:
+                _go_on(operator, members, before["collaboration"].get("named_commits", True))
+            written = (GOLDEN / f"format-{format}" / f"{name}.ndjson").read_bytes()
+            ledger = operator.call("GET", "/ledger").content
+            assert ledger.startswith(written)
+            assert {row["format"] for row in _rows(ledger)} == {format}
+            assert verify(ledger.splitlines(keepends=True)).ok
+            assert verify(members[0].call("GET", "/ledger").content.splitlines(keepends=True), agent="a1").ok
+
+
+def _go_on(operator: Speaker, members: list[Member], named: bool) -> None:
+    """Explore, report commits as the terms ask for them, and close: what they earn is paid as it was."""
+    for member in members[:2]:
+        member.work(1.0)
+    before = operator.ok("GET", "/settlement")
+    board = operator.board()
+    report: dict[str, Any] = {"request": "more", "unnamed": 2}
+    if named:
+        report["runs"] = [{"version": board["version"], "arm": board["leader"], "pulls": 5}]
+    members[3].ok("POST", "/commits", report)
+    settled = operator.ok("POST", "/close")
+    assert settled["rows"][3]["commit"] == before["rows"][3]["commit"] + (5 if named else 2)
+    if settled["settlement"] != "none":
+        assert sum(row["net"] for row in settled["rows"]) + settled["profit"] == 0
+
+
+def _rows(ledger: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line)["row"] for line in ledger.splitlines()]
