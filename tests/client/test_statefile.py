@@ -130,5 +130,6 @@ def test_a_state_file_of_release_0_1_resumes(tmp_path: Path) -> None:
     finally:
         app.close()
     kept = msgspec.json.decode((tmp_path / "agent.json").read_bytes())
-    assert kept.keys() == state.keys() | {"unnamed", "first"}, "which are new"
+    new = {"unnamed", "first", "key", "log_key", "checkpoint", "forked", "evidence"}
+    assert kept.keys() == state.keys() | new
     assert kept["report"] is None

@@ -51,6 +51,14 @@ class AgentState(Struct, kw_only=True):
         With `own_rewards`, the agent's first private rewards of each arm: how many, and their sum.
     left
         Whether the agent has left.
+    key
+        The agent's private Ed25519 key in base64, made before it joined; empty if an earlier release joined.
+    log_key
+        The public key of the ledger's checkpoints; empty if the controller gives no receipts.
+    checkpoint
+        The newest checkpoint of the ledger that the agent was shown, as the controller signed it.
+    forked, evidence
+        What showed that the controller does not keep the ledger it promised, and the two notes that prove it.
     """
 
     url: str
@@ -72,6 +80,11 @@ class AgentState(Struct, kw_only=True):
     own: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
     first: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
     left: bool = False
+    key: str = ""
+    log_key: str = ""
+    checkpoint: str = ""
+    forked: str = ""
+    evidence: list[str] = msgspec.field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"AgentState(url={self.url!r}, collaboration={self.collaboration!r}, agent={self.agent!r})"  # no token

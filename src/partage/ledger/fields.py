@@ -52,6 +52,7 @@ _ALLOWED = {
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
+    "key": "a public Ed25519 key: 32 bytes in base64",
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",

@@ -31,12 +31,13 @@ class NewInvites(Body, frozen=True, kw_only=True):
     request: str | None = None
 
 
-class NewAgent(Body, frozen=True, kw_only=True):
-    """An agent that joins."""
+class NewAgent(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 0.1 does not know `key`
+    """An agent that joins. `key` is its public Ed25519 key in base64, with which it cosigns and signs."""
 
     name: str
     shares: list[str]
     request: str | None = None
+    key: str | None = None
 
 
 class Ask(Body, frozen=True, kw_only=True):
