@@ -83,6 +83,21 @@ class Cluster:
         finally:
             self._execute("DROP DATABASE {} WITH (FORCE)", name)
 
+    @contextmanager
+    def set(self, **settings: str) -> Iterator[None]:
+        """Set these settings for the whole cluster while the block runs; it is restarted before and after."""
+        for name, value in settings.items():
+            self._execute(f"ALTER SYSTEM SET {{}} = {value}", name)
+        self.stop()
+        self.start()
+        try:
+            yield
+        finally:
+            for name in settings:
+                self._execute("ALTER SYSTEM RESET {}", name)
+            self.stop()
+            self.start()
+
     def _execute(self, statement: str, name: str) -> None:
         with psycopg.connect(host=str(self.folder), user=SUPERUSER, dbname="postgres", autocommit=True) as connection:
             connection.execute(sql.SQL(statement).format(sql.Identifier(name)))

@@ -238,6 +238,16 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
             assert (ledger[pull]["row"]["version"], ledger[pull]["head"]) == (answer["version"], answer["head"])
 
 
+@pytest.mark.extra
+def test_a_server_warns_of_a_database_that_is_not_durable(postgres: Cluster, postgres_url: str) -> None:
+    warning = "a power cut may undo what was acknowledged"
+    with serving(postgres_url) as server:
+        assert warning not in server.output
+    with postgres.set(fsync="off", synchronous_commit="off"), serving(postgres_url) as server:
+        (line,) = (json.loads(line) for line in server.output.splitlines() if warning in line)
+    assert (line["level"], line["settings"]) == ("warning", "fsync = off, synchronous_commit = off")
+
+
 def test_sqlite_serves_one_process(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/partage.db"
     with pytest.raises(RuntimeError) as error:

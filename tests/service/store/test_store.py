@@ -258,6 +258,15 @@ def test_postgresql_commits_as_the_database_is_set(postgres_url):
         assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
 
 
+def test_settings_that_are_not_durable_are_named(store, database_url):
+    assert store.risks() == []
+    if store.several:  # as ALTER ROLE or ALTER DATABASE would set it; fsync is the whole server's
+        with closing(open_store(f"{database_url}&options=-c%20synchronous_commit%3Doff")) as other:
+            assert other.risks() == ["synchronous_commit = off"]
+        with closing(open_store(f"{database_url}&options=-c%20synchronous_commit%3Dlocal")) as other:
+            assert other.risks() == []
+
+
 # --- snapshots ----------------------------------------------------------------------------------------------
 
 

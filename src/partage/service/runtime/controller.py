@@ -5,6 +5,8 @@ reaches it.
 """
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 from partage.ledger import moves
@@ -30,7 +32,9 @@ from partage.service.runtime.sessions import Sessions
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.writer import SNAPSHOT_EVERY
-from partage.service.store import Created, Lost, NewToken, Row, Store
+from partage.service.store import Created, Lost, NewToken, Row, Store, StoreError
+
+log = logging.getLogger("partage.service")
 
 JOIN_AGAIN = 24 * 3600 * 1000  # ms during which a join whose answer was lost can be repeated
 PAUSE = 0.1  # seconds between two boards that a watcher gets
@@ -71,6 +75,9 @@ class Controller:
 
     def start(self) -> None:
         """Start to lapse old claims, and to listen for what other processes write."""
+        with contextlib.suppress(StoreError):  # a database that goes away now may come back
+            if risks := self.store.risks():  # nobody else would notice before a power cut
+                log.warning("a power cut may undo what was acknowledged", extra={"settings": ", ".join(risks)})
         self.library.start()
 
     async def stop(self) -> None:

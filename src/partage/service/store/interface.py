@@ -124,6 +124,10 @@ class Store(ABC):
         """Raise `StoreError` if the database does not answer."""
         self.meta("schema")
 
+    def risks(self) -> list[str]:
+        """Return the database's settings that let a power cut undo what was acknowledged, as in "fsync = off"."""
+        return []
+
     # The ledger.
 
     @abstractmethod

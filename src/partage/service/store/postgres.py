@@ -37,6 +37,10 @@ LOCK = "SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS key"
 NEWS = "SELECT seq, body, salt, head, pull FROM events WHERE collaboration = %s AND seq > %s ORDER BY seq"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', line) FROM unnest(%s::text[]) AS line"
 
+# With these off, a commit returns before it is on disk, or a torn page cannot be repaired. The other values of
+# synchronous_commit all wait for the local disk.
+DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+
 
 def _insertion(table: str, **types: str) -> str:
     """Return an INSERT of columns given as arrays: the same statement for any number of rows."""
@@ -138,6 +142,12 @@ class PostgresStore(Store):
 
     def _insert(self, table: sa.Table) -> postgresql.Insert:
         return postgresql.insert(table)
+
+    def risks(self) -> list[str]:
+        """Return the settings of the database that let a power cut undo what was acknowledged."""
+        settings = sa.table("pg_settings", sa.column("name"), sa.column("setting"))
+        wrong = sa.select(settings.c.name).where(settings.c.name.in_(DURABLE), settings.c.setting == "off")
+        return [f"{name} = off" for (name,) in self._read(wrong.order_by(settings.c.name))]
 
     def begin(self, places: Mapping[str, int]) -> Writing:
         """Begin to write: wait until no other process writes to these collaborations, and read their news."""
