@@ -99,4 +99,4 @@ def test_a_database_of_release_0_1(released: str) -> None:
         body = {"name": "New", "arms": ["a", "b"], "horizon": 10}
         assert client.post("/v1/collaborations", headers=operator, json=body).status_code == 201
     with closing(open_store(released)) as store:
-        assert store.meta("schema") == "2"  # release 0.1 knows schema 1 and refuses others
+        assert store.meta("schema") == "3"  # release 0.1 knows schema 1 and refuses others

@@ -471,14 +471,14 @@ def test_a_newer_schema_is_refused(store, database_url, monkeypatch):
     monkeypatch.setattr(tables, "MIGRATIONS", (lambda connection: None,) * 98)
     reopened(store, database_url).close()
     monkeypatch.undo()
-    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this one knows up to 2"):
+    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 99, and this one knows up to 3"):
         reopened(store, database_url)
 
 
 def test_release_0_1_refuses_a_database_of_this_release(store, database_url, monkeypatch):
-    assert store.meta("schema") == "2"
+    assert store.meta("schema") == "3"
     monkeypatch.setattr(tables, "MIGRATIONS", ())  # as in 0.1
-    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 2, and this one knows up to 1"):
+    with pytest.raises(StoreError, match=r"newer Partage: its schema is number 3, and this one knows up to 1"):
         reopened(store, database_url)
 
 
@@ -491,7 +491,7 @@ def test_an_older_schema_is_brought_up_to_date_once(store, database_url, monkeyp
     monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, step))
     for _ in range(2):
         with closing(reopened(store, database_url)) as again:
-            assert again.meta("schema") == "3"
+            assert again.meta("schema") == "4"
             assert again.rows("one") == [row(1)]
 
 
@@ -505,7 +505,7 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(store, database_url, mo
         reopened(store, database_url)
     monkeypatch.undo()
     with closing(reopened(store, database_url)) as again:
-        assert again.meta("schema") == "2"
+        assert again.meta("schema") == "3"
 
 
 @pytest.mark.parametrize("table", ["meta", "events"])
