@@ -14,6 +14,7 @@ PLAIN, COSIGNATURE = b"\x01", b"\x04"  # kinds of signatures
 LONGEST = 64 * 1024  # characters of a note
 
 _TEXT = re.compile(r"([^\s+]+)\n(0|[1-9][0-9]{0,17})\n([A-Za-z0-9+/]{43}=)\n")
+_UNFIT = re.compile(r"[\x00-\x09\x0b-\x1f\ud800-\udfff]")  # control characters, and what is not UTF-8
 _LINE = re.compile(r"— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})")
 
 
@@ -54,7 +55,13 @@ def signed_checkpoint(checkpoint: Checkpoint, key: Key) -> str:
 
 
 def cosigned(note: str, collaboration: str, agent: str, key: Key, time: int) -> str:
-    """Return a signed checkpoint with a member's cosignature in place of an earlier one of its own."""
+    """Return a signed checkpoint with a member's cosignature in place of an earlier one of its own.
+
+    Raises
+    ------
+    ValueError
+        It is not a note.
+    """
     text, lines = _parts(note)
     name = name_of(collaboration, agent)
     stamp = time.to_bytes(8, "big")
@@ -65,34 +72,44 @@ def cosigned(note: str, collaboration: str, agent: str, key: Key, time: int) -> 
 
 def read_checkpoint(note: str, collaboration: str, public: str) -> Checkpoint | None:
     """Return the checkpoint of this collaboration that the log's key signed; None if it is anything else."""
+    return signed_by_log(note, origin_of(collaboration), public)
+
+
+def read_cosignature(note: str, collaboration: str, agent: str, public: str) -> Cosigned | None:
+    """Return when a member cosigned this checkpoint; None if it did not."""
+    time = cosigned_at(note, name_of(collaboration, agent), public)
+    return None if time is None else Cosigned(agent, time)
+
+
+def signed_by_log(note: str, origin: str, public: str) -> Checkpoint | None:
+    """Return the checkpoint of this origin that this key signed; None if it is anything else."""
     try:
         text, lines = _parts(note)
     except ValueError:
         return None
     found = _TEXT.fullmatch(text)
-    origin = origin_of(collaboration)
-    if found is None or found[1] != origin:
+    root = None if found is None else decoded(found[3], 32)
+    if found is None or root is None or found[1] != origin:
         return None
-    root = decoded(found[3], 32)
-    if root is None:
+    made = _signatures(lines, origin, PLAIN, public, SIGNATURE_BYTES)
+    # As signed-note asks, one bad signature of the key spoils the note.
+    if not made or not all(signed_by(public, signature, text.encode()) for signature in made):
         return None
-    for signature in _signatures(lines, origin, PLAIN, public, SIGNATURE_BYTES):
-        if signed_by(public, signature, text.encode()):
-            return Checkpoint(origin, int(found[2]), root)
-    return None
+    return Checkpoint(origin, int(found[2]), root)
 
 
-def read_cosignature(note: str, collaboration: str, agent: str, public: str) -> Cosigned | None:
-    """Return when a member cosigned this checkpoint; None if it did not."""
+def cosigned_at(note: str, name: str, public: str) -> int | None:
+    """Return when the key of this name cosigned a note, in seconds since 1970; None if it did not."""
     try:
         text, lines = _parts(note)
     except ValueError:
         return None
-    for content in _signatures(lines, name_of(collaboration, agent), COSIGNATURE, public, 8 + SIGNATURE_BYTES):
-        time = int.from_bytes(content[:8], "big")
-        if signed_by(public, content[8:], _cosigned_text(text, time)):
-            return Cosigned(agent, time)
-    return None
+    made = _signatures(lines, name, COSIGNATURE, public, 8 + SIGNATURE_BYTES)
+    times = [int.from_bytes(content[:8], "big") for content in made]
+    right = [
+        signed_by(public, content[8:], _cosigned_text(text, time)) for content, time in zip(made, times, strict=True)
+    ]
+    return max(times) if times and all(right) else None
 
 
 def verifier_key(collaboration: str, public: str) -> str:
@@ -106,7 +123,7 @@ def verifier_key(collaboration: str, public: str) -> str:
 def _parts(note: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the text of a note, and its signature lines: name and content."""
     text, separator, lines = note.rpartition("\n\n")
-    if not separator or not lines.endswith("\n") or len(note) > LONGEST:
+    if not separator or not lines.endswith("\n") or len(note) > LONGEST or _UNFIT.search(note):
         raise ValueError
     found = [_LINE.fullmatch(line) for line in lines[:-1].split("\n")]
     if not all(found):
