@@ -1,6 +1,7 @@
 """The real application without a network: the client speaks to it over ASGI, on a clock that tests set."""
 
 import asyncio
+import random
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -212,13 +213,21 @@ class Live:
     def options(self) -> dict[str, Any]:
         return {"transport": self.transport, "listen": False}
 
+    def _members(self) -> dict[str, Any]:
+        """Return what agents take from here: the app's time, and randomness that a test can seed."""
+        return {
+            "live": self,
+            "_clock": staticmethod(lambda: self.app.now),
+            "_random_bytes": staticmethod(lambda count: random.randbytes(count)),
+        }
+
     @property
     def agents(self) -> type["Timed"]:
-        return type("Timed", (Timed,), {"live": self, "_clock": staticmethod(lambda: self.app.now)})
+        return type("Timed", (Timed,), self._members())
 
     @property
     def async_agents(self) -> type["AsyncTimed"]:
-        return type("AsyncTimed", (AsyncTimed,), {"live": self, "_clock": staticmethod(lambda: self.app.now)})
+        return type("AsyncTimed", (AsyncTimed,), self._members())
 
 
 class New(Protocol):

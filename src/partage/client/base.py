@@ -1,6 +1,7 @@
 """What `Agent` and `AsyncAgent` have in common: identity, options and the state file."""
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -37,6 +38,7 @@ class BaseAgent:
     """An agent's identity and options."""
 
     _clock: ClassVar[Callable[[], float]] = time.monotonic
+    _random_bytes: ClassVar[Callable[[int], bytes]] = secrets.token_bytes
 
     def __init__(self, saved: AgentState, options: Options) -> None:
         allowed = Options.__annotations__
@@ -52,6 +54,7 @@ class BaseAgent:
             own_rewards=options.get("own_rewards", 0),
             patience=options.get("patience", 60.0),
             clock=type(self)._clock,
+            random_bytes=type(self)._random_bytes,
         )
 
     @property

@@ -1,6 +1,6 @@
 """Calls to the controller: each request is repeated until it is answered, and answers become structs."""
 
-import random
+import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,7 +8,7 @@ import msgspec
 
 from partage.client.effects import Answer, Lost, Send, Steps, Wait
 from partage.client.errors import Refused, Unreachable
-from partage.client.statefile import AgentState
+from partage.client.statefile import AgentState, new_request
 
 S = TypeVar("S")
 
@@ -27,10 +27,22 @@ class Calls:
         Seconds to keep trying when no answer comes.
     clock
         The time in seconds.
+    random_bytes
+        Returns this many unpredictable bytes, for the ids of requests and for pauses.
     """
 
-    def __init__(self, saved: AgentState, patience: float, clock: Callable[[], float]) -> None:
-        self._saved, self._patience, self._clock = saved, patience, clock
+    def __init__(
+        self,
+        saved: AgentState,
+        patience: float,
+        clock: Callable[[], float],
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self._saved, self._patience, self._clock, self._random_bytes = saved, patience, clock, random_bytes
+
+    def new_request(self) -> str:
+        """Return an id for a request."""
+        return new_request(self._random_bytes)
 
     def send(self, method: str, path: str, body: Any = None, bearer: str = "", etag: str = "") -> Steps[Answer]:
         """Send a request until it is answered; raises `Refused` or `Unreachable`."""
@@ -70,7 +82,7 @@ class Calls:
                 if reply.status >= 300 and reply.status != 304:  # 304 answers a request with an ETag
                     raise refusal(reply.status, reply.body)
                 return reply
-            pause = random.uniform(0, longest)
+            pause = longest * int.from_bytes(self._random_bytes(4)) / 2**32
             if self._clock() + pause - began > self._patience:
                 raise self._unreachable(reply)
             longest = min(2 * longest, LONGEST_PAUSE)

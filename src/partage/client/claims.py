@@ -8,7 +8,7 @@ from partage.client.effects import Steps
 from partage.client.errors import Closed, Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull
-from partage.client.statefile import AgentState, new_request
+from partage.client.statefile import AgentState
 from partage.ledger import messages
 
 log = logging.getLogger("partage.client")
@@ -68,7 +68,7 @@ class Claims:
     def drop(self) -> None:
         """Forget the open claim; the next request asks for a new one."""
         self.open = None
-        self._saved.asking = new_request()
+        self._saved.asking = self._calls.new_request()
 
     def _not_now(self, refused: Refused) -> Steps[None]:
         """Handle the reason why there is no claim, or raise the refusal."""

@@ -5,6 +5,7 @@ leader and counts the pull. If the rule says explore, it asks the controller for
 """
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Collection
 
@@ -19,7 +20,7 @@ from partage.client.errors import Closed, HorizonReached, Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.reports import Reports
-from partage.client.statefile import AgentState, new_request
+from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
 from partage.rules.exploring import commit
@@ -42,6 +43,8 @@ class Protocol:
         As for `Agent`.
     clock
         The time in seconds.
+    random_bytes
+        Returns this many unpredictable bytes.
     """
 
     def __init__(
@@ -53,12 +56,13 @@ class Protocol:
         own_rewards: int = 0,
         patience: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         max_pulls_per_board = count("max_pulls_per_board", max_pulls_per_board)
         self._own_rewards = count("own_rewards", own_rewards, at_least=0)
         self.saved = saved
         self._saves, self._clock = saves, clock
-        self._calls = Calls(saved, patience, clock)
+        self._calls = Calls(saved, patience, clock, random_bytes)
         self.following = Following(saved, self._calls, clock)
         self._claims = Claims(saved, self._calls, self.following, self.save)
         self._reports = Reports(saved, self._calls, self.following, self.save, clock, max_pulls_per_board)
@@ -104,7 +108,7 @@ class Protocol:
         yield from self._reports.send()  # made under the old consent
         self.following.begun = False  # if the answer is lost, the controller is asked what the agent shares
         # With an id, a repetition that arrives after a later consent changes nothing.
-        body = Consent(shares=names, request=new_request())
+        body = Consent(shares=names, request=self._calls.new_request())
         me = yield from self._calls.fetch(AgentView, "PATCH", "/agents/me", body)
         self.saved.shares = me.shares
         if self._claims.open is not None and self._claims.open.arm not in me.shares:

@@ -10,7 +10,7 @@ from partage.client.effects import Steps
 from partage.client.errors import Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull
-from partage.client.statefile import AgentState, new_request
+from partage.client.statefile import AgentState
 from partage.ledger.messages import CommitRun, Commits, Told
 
 log = logging.getLogger("partage.client")
@@ -173,7 +173,8 @@ class Reports:
             self._without_arms()
         while saved.report is not None or self.pending:
             if saved.report is None:
-                saved.report = Commits(request=new_request(), runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
+                request = self._calls.new_request()
+                saved.report = Commits(request=request, runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
                 saved.runs, saved.unnamed = saved.runs[MOST_RUNS:], 0
                 yield from self._save()
             try:

@@ -1,6 +1,7 @@
 """The state file: what an agent's client saves so that it can resume after a crash."""
 
-import uuid
+import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,9 @@ from partage.errors import FileError
 from partage.ledger.messages import CommitRun, Commits
 
 
-def new_request() -> str:
+def new_request(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
     """Return an id for a request."""
-    return uuid.uuid4().hex
+    return random_bytes(16).hex()
 
 
 class AgentState(Struct, kw_only=True):
