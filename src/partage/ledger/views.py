@@ -65,8 +65,11 @@ def _waiting(state: State) -> list[OpenClaim]:
     ]
 
 
-def collaboration_view(state: State) -> CollaborationView:
-    """Return the configuration of a collaboration, and its progress."""
+def collaboration_view(state: State, key: str = "") -> CollaborationView:
+    """Return the configuration of a collaboration, and its progress.
+
+    `key` is the public key of the server's checkpoints, for collaborations whose first row does not state it.
+    """
     config = state.config
     return CollaborationView(
         id=config.collaboration,
@@ -94,7 +97,7 @@ def collaboration_view(state: State) -> CollaborationView:
         claim_interval=state.claim_interval / 1000,
         named_commits=state.names_commits,
         signed=config.signed is True,
-        key="" if config.key is UNSET else config.key,
+        key=key if config.key is UNSET else config.key,
     )
 
 

@@ -74,7 +74,9 @@ async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration])
 )
 async def collaborations(request: AnyRequest) -> list[messages.CollaborationView]:
     """Return all collaborations, the oldest first."""
-    return [collaboration_view(book.state) for book in await controller_of(request).library.all()]
+    controller = controller_of(request)
+    key = controller.secret.key.public
+    return [collaboration_view(book.state, key) for book in await controller.library.all()]
 
 
 @get(
@@ -85,7 +87,8 @@ async def collaborations(request: AnyRequest) -> list[messages.CollaborationView
 )
 async def collaboration(request: AnyRequest, id: FromPath[str]) -> messages.CollaborationView:
     """Return a collaboration's configuration."""
-    return collaboration_view((await controller_of(request).library.fresh(id)).state)
+    controller = controller_of(request)
+    return collaboration_view((await controller.library.fresh(id)).state, controller.secret.key.public)
 
 
 @get(

@@ -28,6 +28,7 @@ from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
 from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
+from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.sessions import Sessions
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
@@ -66,6 +67,7 @@ class Controller:
     ) -> None:
         self.store = store
         self.system = system or System()
+        self.secret = ServerSecret(store, self.system)
         self.library = Library(store, self.system, snapshot_every)
         self.sessions = Sessions(store, self.system, operator_token)
         self.invites = Invites(store, self.system, self.library)
@@ -98,7 +100,11 @@ class Controller:
         config = checked_new_collaboration(new)
         id = "c" + self.system.random_bytes(6).hex()
         event = moves.create(
-            self.system.clock(), tie_seed=self.system.random_bytes(16).hex(), collaboration=id, **config
+            self.system.clock(),
+            tie_seed=self.system.random_bytes(16).hex(),
+            key=self.secret.key.public,
+            collaboration=id,
+            **config,
         )
         book, row = Book.begin(event, self.system.random_bytes(16))
         codes, invites = self.invites.make(id, new.invites, request=new.request, secret=secret)

@@ -1,0 +1,49 @@
+"""The server's secret: from it follow the key of all checkpoints, and the operator's part of every tie order."""
+
+import hashlib
+import hmac
+
+from partage.ledger.keys import Key
+from partage.service.runtime.system import System
+from partage.service.store import Store, StoreError
+
+BYTES, CHECK_BYTES = 32, 4
+
+
+class ServerSecret:
+    """The secret of a store, made at the first start and the same in every process.
+
+    Attributes
+    ----------
+    key
+        Signs the checkpoints of every collaboration.
+    """
+
+    def __init__(self, store: Store, system: System) -> None:
+        made = system.random_bytes(BYTES)
+        stored = store.set_meta_once("secret", (made + _check(made)).hex())
+        self._secret = _read(stored)
+        self.key = Key(self._derived("partage/log-key/v1"))
+
+    def tie_seed(self, collaboration: str) -> bytes:
+        """Return the operator's part of a collaboration's tie order: 16 bytes."""
+        return self._derived(f"partage/tie-seed/v1\n{collaboration}")[:16]
+
+    def _derived(self, purpose: str) -> bytes:
+        return hmac.digest(self._secret, purpose.encode(), "sha256")
+
+
+def _read(stored: str) -> bytes:
+    """Return the secret. A damaged one must not be used: members would take its signatures for a fork."""
+    try:
+        content = bytes.fromhex(stored)
+    except ValueError:
+        content = b""
+    secret = content[:BYTES]
+    if len(secret) != BYTES or content[BYTES:] != _check(secret):
+        raise StoreError("The server's secret in the database is damaged; restore the database from a backup.")
+    return secret
+
+
+def _check(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()[:CHECK_BYTES]
