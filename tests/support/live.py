@@ -42,7 +42,7 @@ class App:
         self.operator = Operator(URL, TOKEN, transport=Bridge(self))
 
     async def _open(self, folder: Path) -> tuple[Controller, httpx.ASGITransport]:
-        system = System(clock=lambda: int(self.now * 1000))
+        system = System(clock=lambda: int(self.now * 1000), monotonic=lambda: int(self.now * 1000))
         controller = Controller(open_store(f"{folder}/partage.db"), TOKEN, system)
         return controller, httpx.ASGITransport(create_app(controller))
 

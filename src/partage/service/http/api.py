@@ -14,7 +14,7 @@ from partage.ledger import messages
 from partage.ledger.fields import checked_request
 from partage.ledger.settlement import own_view
 from partage.ledger.terms import warnings_of
-from partage.ledger.views import agent_views, collaboration_view
+from partage.ledger.views import collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
     agent_only,
@@ -59,7 +59,7 @@ def created_with(book: Book, invites: int) -> list[str]:
 async def create(request: AnyRequest, data: JSONBody[messages.NewCollaboration]) -> messages.Created:
     """Create a collaboration, with invites for its first agents."""
     controller = controller_of(request)
-    began = controller.system.clock()
+    began = controller.library.timekeeper.now()
     id, codes = await controller.create(secret_of(request), data)
     if controller.library.books[id].state.config.time >= began:  # not a repeated request
         log.info("collaboration created", extra={"collaboration": id})
@@ -100,7 +100,7 @@ async def collaboration(request: AnyRequest, id: FromPath[str]) -> messages.Coll
 async def agents(request: AnyRequest, id: FromPath[str]) -> list[messages.AgentView]:
     """Return the agents in order of joining."""
     controller = controller_of(request)
-    return agent_views((await controller.library.fresh(id)).state, controller.system.clock())
+    return controller.agents(await controller.library.fresh(id))
 
 
 @post(
@@ -117,7 +117,7 @@ async def set_aside(
     controller = controller_of(request)
     await controller.set_aside(id, agent, data.reason)
     log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
-    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
+    views = controller.agents(await controller.library.fresh(id))
     return next(view for view in views if view.agent == agent)
 
 
@@ -272,7 +272,7 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     code = bearer(request)
     assert code is not None
     controller = controller_of(request)
-    began = controller.system.clock()
+    began = controller.library.timekeeper.now()
     agent, token = await controller.join(id, code, data)
     member = controller.library.books[id].state.members.get(agent)
     if member is None or member.since >= began:  # not a repeated request
@@ -341,7 +341,7 @@ async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
     agent = who_of(request).agent
     controller = controller_of(request)
-    views = agent_views((await controller.library.fresh(id)).state, controller.system.clock())
+    views = controller.agents(await controller.library.fresh(id))
     return next(view for view in views if view.agent == agent)
 
 
@@ -355,7 +355,7 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
     await controller.consent(book, agent, data.shares, data.request)
-    views = agent_views(book.state, controller.system.clock())
+    views = controller.agents(book)
     return next(view for view in views if view.agent == agent)
 
 

@@ -39,6 +39,8 @@ class Book:
         Pending while the state may be ahead of the disk.
     watchers
         Set on every change; a dictionary for its order.
+    ahead, stepped
+        How far the ledger's time is ahead of this process's, and how far that one had stepped then; for `Timekeeper`.
     """
 
     def __init__(self, state: State, head: str, snapshot_seq: int = 0) -> None:
@@ -51,6 +53,7 @@ class Book:
         self.jobs: list[Job] = []
         self.writing: asyncio.Future[None] | None = None
         self.watchers: dict[asyncio.Event, None] = {}
+        self.ahead, self.stepped = 0, 0
         self.recent: list[AnyEvent] = []
         self.preview: Preview | None = None
         self.settling = asyncio.Lock()  # so that concurrent requests compute one settlement, not one each

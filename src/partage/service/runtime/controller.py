@@ -21,9 +21,18 @@ from partage.ledger.fields import (
     not_allowed,
     unknown_arm,
 )
-from partage.ledger.messages import Commits, NewAgent, NewCollaboration, Pull, Told, checked_new_collaboration
+from partage.ledger.messages import (
+    AgentView,
+    Commits,
+    NewAgent,
+    NewCollaboration,
+    Pull,
+    Told,
+    checked_new_collaboration,
+)
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered
+from partage.ledger.views import agent_views
 from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
 from partage.service.runtime.invites import Invites
@@ -99,22 +108,21 @@ class Controller:
         """Create a collaboration with some invites; repeating the request returns the same answer."""
         config = checked_new_collaboration(new)
         id = "c" + self.system.random_bytes(6).hex()
-        event = moves.create(
-            self.system.clock(),
-            tie_seed=self.system.random_bytes(16).hex(),
-            key=self.secret.key.public,
-            collaboration=id,
-            **config,
-        )
-        book, row = Book.begin(event, self.system.random_bytes(16))
+        stated = {**config, "collaboration": id, "key": self.secret.key.public}
+        tie_seed, salt = self.system.random_bytes(16).hex(), self.system.random_bytes(16)
+        now = self.library.timekeeper.now()
         codes, invites = self.invites.make(id, new.invites, request=new.request, secret=secret)
 
-        def write() -> None:
+        def write() -> Book:
             with self.store.begin({}) as writing:
-                writing.commit({id: [row]}, created=[Created(id, event.time, new.request)], invites=invites)
+                time = now if writing.now is None else writing.now
+                event = moves.create(time, tie_seed=tie_seed, **stated)
+                book, row = Book.begin(event, salt)
+                writing.commit({id: [row]}, created=[Created(id, time, new.request)], invites=invites)
+                return book
 
         try:
-            await self.call(write)
+            book: Book = await self.call(write)
         except Lost:
             assert new.request is not None
             made: str = await self.call(self.store.made, new.request)
@@ -149,6 +157,10 @@ class Controller:
                 after = rows[-1].seq
 
         return lines()
+
+    def agents(self, book: Book) -> list[AgentView]:
+        """Return the agents now, in order of joining."""
+        return agent_views(book.state, self.library.timekeeper.of(book))
 
     async def watch(self, collaboration: str) -> AsyncIterator[Book | None]:
         """Yield the collaboration now and after each change, coalesced, and None after a long time without one."""

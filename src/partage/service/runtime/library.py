@@ -34,6 +34,7 @@ class Library:
         self._system = system
         self._call = system.store_calls(store.several)
         self._writer = Writer(store, system, snapshot_every)
+        self.timekeeper = self._writer.timekeeper
         self._loading: dict[str, asyncio.Task[Book | None]] = {}
         self._lapses: asyncio.Task[None] | None = None
         self._stop_listening: Callable[[], None] = lambda: None
@@ -112,9 +113,8 @@ class Library:
     async def _lapse(self) -> None:
         while True:
             await asyncio.sleep(LAPSE_SECONDS)
-            now = self._system.clock()
             for book in list(self.books.values()):
-                if book.state.closed is None and book.state.lapsing(now):
+                if book.state.closed is None and book.state.lapsing(self.timekeeper.of(book)):
                     self._put_aside(book, moves.lapse)
 
     def _heard(self, collaboration: str, seq: int) -> None:

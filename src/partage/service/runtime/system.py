@@ -1,6 +1,6 @@
 """What the controller takes from the machine it runs on: the time, threads and randomness.
 
-Everything in `runtime` gets them from a `System`, so that a simulation can replace all three.
+Everything in `runtime` gets them from a `System`, so that a simulation can replace all of them.
 """
 
 import asyncio
@@ -16,6 +16,17 @@ AsyncCall = Callable[..., Awaitable[Any]]
 def wall_clock() -> int:
     """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def monotonic_clock() -> int:
+    """Return the milliseconds since some moment, by a clock that nobody can set.
+
+    Where the machine has one, it is a clock that goes on while the machine sleeps.
+    """
+    return time.clock_gettime_ns(_UPTIME) // 1_000_000 if _UPTIME is not None else time.monotonic_ns() // 1_000_000
+
+
+_UPTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 async def _inline(work: Callable[..., Any], *given: Any) -> Any:
@@ -34,11 +45,14 @@ class System:
         `await in_thread(work, *given)` runs a blocking function beside the event loop.
     random_bytes
         Returns this many unpredictable bytes, for secrets, salts and ids.
+    monotonic
+        Returns the milliseconds since some moment. A simulation that replaces `clock` replaces it too.
     """
 
     clock: Callable[[], int] = wall_clock
     in_thread: AsyncCall = asyncio.to_thread
     random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    monotonic: Callable[[], int] = monotonic_clock
 
     def store_calls(self, several: bool) -> AsyncCall:
         """Return how to call a store: in a thread if a call may wait for `several` processes, else directly."""

@@ -16,6 +16,7 @@ from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.service.runtime.book import Book
 from partage.service.runtime.system import System
+from partage.service.runtime.timekeeper import Timekeeper
 from partage.service.store import Lost, NewToken, Row, Store
 
 log = logging.getLogger("partage.service")
@@ -76,6 +77,7 @@ class Writer:
         self.slots = 2 if store.several else 1
         self.snapshot_every = snapshot_every
         self.tasks: dict[asyncio.Task[None], None] = {}
+        self.timekeeper = Timekeeper(system, store.several)
         self._system = system
         self._call = system.store_calls(store.several)
         self._waiting: dict[str, Book] = {}
@@ -154,9 +156,9 @@ class Writer:
         writing = await self._call(self.store.begin, places)
         rows: dict[str, list[Row]] = {}
         try:
-            now = self._system.clock()
             for id, (book, jobs) in batch.items():
                 book.catch_up(writing.news.get(id, []))
+                now = self.timekeeper.of(book, writing.now)
                 if played := [row for job in jobs for row in self._play(book, job, now)]:
                     rows[id] = played
             if rows:

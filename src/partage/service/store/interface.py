@@ -57,9 +57,12 @@ class Writing(ABC):
     ----------
     news
         For each collaboration, the rows that other processes wrote after the place we knew.
+    now
+        What the database's clock says, in ms; None if only this process writes, which then uses its own.
     """
 
     news: dict[str, list[Row]]
+    now: int | None = None
 
     @abstractmethod
     def commit(

@@ -34,6 +34,7 @@ OPTIONS = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=70s"
 KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 LOCK = "SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS key"
+NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 NEWS = "SELECT seq, body, salt, head, pull FROM events WHERE collaboration = %s AND seq > %s ORDER BY seq"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', line) FROM unnest(%s::text[]) AS line"
 
@@ -160,9 +161,11 @@ class PostgresStore(Store):
                 try:
                     with driver.pipeline():
                         driver.execute(LOCK, [keys])
+                        clock = driver.execute(NOW)  # after the lock, for which it may have waited
                         read = {place: driver.execute(NEWS, (place, places[place]), binary=True) for place in places}
                     news = {place: [Row(*row) for row in cursor] for place, cursor in read.items()}
-                    return _PostgresWriting(self, connection, news)
+                    (now,) = clock.fetchone() or (None,)
+                    return _PostgresWriting(self, connection, news, now)
                 except BaseException as error:
                     stale = driver.closed and isinstance(error, psycopg.OperationalError)
                     _let_go(connection)
@@ -185,10 +188,12 @@ class PostgresStore(Store):
 class _PostgresWriting(Writing):
     """A transaction that holds the locks of its collaborations."""
 
-    def __init__(self, store: PostgresStore, connection: PoolProxiedConnection, news: dict[str, list[Row]]) -> None:
+    def __init__(
+        self, store: PostgresStore, connection: PoolProxiedConnection, news: dict[str, list[Row]], now: int | None
+    ) -> None:
         self._store = store
         self._connection: PoolProxiedConnection | None = connection
-        self.news = news
+        self.news, self.now = news, now
 
     def commit(
         self,
