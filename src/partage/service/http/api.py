@@ -30,6 +30,7 @@ from partage.service.http.schema import READS, WRITES, BareCall, TaggedCall, ans
 from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.readiness import Readiness
 
 log = logging.getLogger("partage.service")
 
@@ -395,9 +396,9 @@ async def health() -> dict[str, str]:
     **described(503, bearer=None),
 )
 async def ready(request: AnyRequest) -> dict[str, str]:
-    """Report that the database answers."""
-    controller = controller_of(request)
-    await controller.call(controller.store.ready)
+    """Report that the database takes writes, as of a few seconds ago at most."""
+    readiness: Readiness = request.app.state.readiness
+    await readiness.check()
     return {"status": "ready"}
 
 

@@ -24,6 +24,7 @@ from partage.service.http.schema import add_facts
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.readiness import Readiness
 from partage.service.store import StoreError
 
 log = logging.getLogger("partage.service")
@@ -95,7 +96,13 @@ def create_app(
     app = Litestar(
         [Router("/v1", route_handlers=api.API), api.health, api.ready, api.metrics, *page_routes()],
         lifespan=[lifespan],
-        state=AppState({"controller": controller, "metrics": metrics or Metrics()}),
+        state=AppState(
+            {
+                "controller": controller,
+                "metrics": metrics or Metrics(),
+                "readiness": Readiness(controller.store, controller.system),
+            }
+        ),
         request_class=StrictRequest,
         request_max_body_size=LARGEST_BODY,
         middleware=[measured],

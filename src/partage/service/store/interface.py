@@ -124,8 +124,12 @@ class Store(ABC):
         """Return the database's own INSERT statement, which has ON CONFLICT."""
 
     def ready(self) -> None:
-        """Raise `StoreError` if the database does not answer."""
-        self.meta("schema")
+        """Raise `StoreError` unless the database takes a durable write: a full disk still answers reads."""
+        # The value changes each time: SQLite writes nothing where a row stays the same.
+        other = sa.case((meta.c.value == "odd", "even"), else_="odd")
+        new = self._insert(meta).values(key="ready", value="odd")
+        statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": other})
+        self._write(lambda connection: connection.execute(statement))
 
     def risks(self) -> list[str]:
         """Return the database's settings that let a power cut undo what was acknowledged, as in "fsync = off"."""
@@ -197,6 +201,12 @@ class Store(ABC):
         self._write(lambda connection: connection.execute(statement))
         found = self.meta(key)
         return value if found is None else found
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set this key."""
+        new = self._insert(meta).values(key=key, value=value)
+        statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
+        self._write(lambda connection: connection.execute(statement))
 
     def token(self, hashed: str) -> tuple[str, str] | None:
         """Return the collaboration and the agent that a token belongs to, or None if there is no such token."""
