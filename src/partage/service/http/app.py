@@ -19,7 +19,7 @@ from partage.ledger import messages
 from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http import api
-from partage.service.http.responses import FAILURES
+from partage.service.http.responses import FAILURES, careful
 from partage.service.http.schema import add_facts
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
@@ -107,6 +107,7 @@ def create_app(
         request_max_body_size=LARGEST_BODY,
         middleware=[measured],
         exception_handlers=FAILURES,
+        before_send=[careful],
         openapi_config=OpenAPIConfig(
             title="Partage",
             version=__version__,

@@ -35,9 +35,10 @@ def csrf_token(session: str) -> str:
     return secrets.derived("", session, "csrf")
 
 
-def wrong_csrf() -> Refused:
-    """Return the refusal of a request without the CSRF token."""
-    return forbidden("csrf", "The page's token is missing or out of date; reload the page.")
+def check_csrf(session: str, given: str) -> None:
+    """Refuse a request without the CSRF token of its session."""
+    if not secrets.same(given, csrf_token(session)):
+        raise forbidden("csrf", "The page's token is missing or out of date; reload the page.")
 
 
 async def identify(connection: Connection) -> Who:
@@ -52,8 +53,8 @@ async def identify(connection: Connection) -> Who:
             raise Refused(401, "no_token", "This call needs a token: send the header Authorization: Bearer TOKEN.")
         secret, who = session, await controller.sessions.session(session)
         safe = connection.scope.get("method") in ("GET", "HEAD")
-        if not safe and connection.headers.get("x-csrf-token") != csrf_token(session):
-            raise wrong_csrf()
+        if not safe:
+            check_csrf(session, connection.headers.get("x-csrf-token", ""))
     connection.scope["partage"] = (secret, who)  # type: ignore[typeddict-unknown-key]
     return who
 

@@ -2,10 +2,12 @@
 
 import logging
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 from litestar import Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import Message, Scope
 
 from partage.ledger import messages
 from partage.ledger.fields import LARGEST_BODY
@@ -24,11 +26,23 @@ FRAMEWORK = {
 }
 
 
-def refused(_: AnyRequest, error: Refused) -> Response[messages.Error]:
+# Answers are not read as anything but what they say they are, and not kept by anybody on the way.
+CAREFUL = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+async def careful(message: Message, _: Scope) -> None:
+    """Add the headers that every answer has, unless it has its own."""
+    if message["type"] == "http.response.start":
+        headers = list(message.get("headers", ()))
+        given = {name.lower() for name, _ in headers}
+        message["headers"] = headers + [header for header in CAREFUL if header[0] not in given]
+
+
+def refused(_: AnyRequest, error: Refused, headers: Mapping[str, str] | None = None) -> Response[messages.Error]:
     """Answer a refusal."""
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    sent = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     body = messages.Error(error.sentence, error.code, error.field)
-    return Response(body, status_code=error.status, headers=headers)
+    return Response(body, status_code=error.status, headers={**sent, **(headers or {})})
 
 
 def invalid_body(request: AnyRequest, error: ValidationException) -> Response[messages.Error]:
@@ -45,7 +59,8 @@ def invalid_body(request: AnyRequest, error: ValidationException) -> Response[me
 def http_error(request: AnyRequest, error: HTTPException) -> Response[messages.Error]:
     """Answer what the framework refuses, in our words."""
     code, sentence = FRAMEWORK.get(error.status_code, ("invalid_body", "This request cannot be served."))
-    return refused(request, Refused(error.status_code, code, sentence))
+    headers = {"Allow": error.headers["allow"]} if error.headers and "allow" in error.headers else None
+    return refused(request, Refused(error.status_code, code, sentence), headers)
 
 
 def store_failed(request: AnyRequest, error: StoreError) -> Response[messages.Error]:

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,11 +22,11 @@ from partage.service.http.auth import (
     COOKIE,
     AnyRequest,
     bearer,
+    check_csrf,
     controller_of,
     csrf_token,
     reader_only,
     require_operator,
-    wrong_csrf,
 )
 from partage.service.http.responses import refused
 from partage.service.pages import forms, live
@@ -35,7 +34,7 @@ from partage.service.pages.html import HEADERS, STATIC, page
 from partage.service.pages.proposal import Proposed, proposed
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
-from partage.service.runtime.secrets import derived, fresh
+from partage.service.runtime.secrets import derived, fresh, same
 from partage.service.runtime.sessions import SESSION_TIME, Who
 from partage.settle import ALONE, COVERAGE
 
@@ -74,9 +73,7 @@ async def posted(request: AnyRequest) -> tuple[str, Who, dict[str, str]]:
     """Return the session, who it belongs to, and the form, which must contain the CSRF token."""
     session, who = await seen(request)
     form = await fields(request)
-    given = request.headers.get("x-csrf-token") or form.get("csrf", "")
-    if not secrets.compare_digest(given.encode(), csrf_token(session).encode()):
-        raise wrong_csrf()
+    check_csrf(session, request.headers.get("x-csrf-token") or form.get("csrf", ""))
     return session, who, form
 
 
@@ -126,7 +123,7 @@ async def login(request: AnyRequest) -> Response[Any]:
     form = await fields(request)
     next_page = safe_next(form.get("next", "/"))
     secret, given = request.cookies.get(LOGIN_COOKIE), form.get("login", "")
-    if not secret or not secrets.compare_digest(given.encode(), login_token(secret).encode()):
+    if not secret or not same(given, login_token(secret)):
         sentence = "This page was open for too long, or the browser blocks cookies. Log in here."
         return login_page(request, status=403, next=next_page, error=sentence)
     try:

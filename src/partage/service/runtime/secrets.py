@@ -19,6 +19,15 @@ def derived(prefix: str, secret: str, *parts: str) -> str:
     return prefix + digest.hex()
 
 
+def same(given: str, expected: str) -> bool:
+    """Whether two secrets are the same, in a time that does not say where they differ.
+
+    >>> same("pt_op_x", "pt_op_x"), same("é", "pt_op_x")
+    (True, False)
+    """
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
 def hashed(secret: str) -> str:
     """Return the hash that is stored. The secret has 256 random bits, so a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
