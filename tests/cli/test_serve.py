@@ -82,3 +82,25 @@ def test_several_workers_on_postgresql(postgres_url):
         assert server.output.count("pt_op_") == 1
         assert server.stop() == 0
     assert "Traceback" not in server.output
+
+
+def test_a_start_without_the_token_of_the_last_one_is_refused(tmp_path):
+    database, own = f"{tmp_path}/partage.db", "a-token-of-my-own-that-nobody-guesses"
+
+    def listed(server, token):
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.get(f"{server.url}/v1/collaborations", headers=headers, timeout=PATIENCE).status_code
+
+    with Server(database) as first:
+        printed = first.operator_token
+        assert listed(first, printed) == 200
+    with Server(database, env={"PARTAGE_OPERATOR_TOKEN": own}) as second:
+        assert (listed(second, own), listed(second, printed)) == (200, 401)
+    said = sentence(partage("serve", "--database", database, "--port=0"))
+    assert "PARTAGE_OPERATOR_TOKEN" in said
+    assert "--new-token" in said
+    said = sentence(partage("serve", "--database", database, "--new-token", PARTAGE_OPERATOR_TOKEN=own))
+    assert "unset" in said
+    with Server(database, options=["--new-token"]) as third:
+        assert third.operator_token not in ("", printed)
+        assert (listed(third, third.operator_token), listed(third, own), listed(third, printed)) == (200, 401, 401)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -33,11 +33,12 @@ class Server:
         env: Mapping[str, str] | None = None,
         port: int = 0,
         python: str = sys.executable,
+        options: Sequence[str] = (),
     ) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
         given |= {"PARTAGE_DATABASE": database_url, "PYTHONUNBUFFERED": "1"} | dict(env or {})
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  # stop and kill close it
-        command = [python, "-m", "partage.cli", "serve", f"--port={port}", f"--workers={workers}"]
+        command = [python, "-m", "partage.cli", "serve", f"--port={port}", f"--workers={workers}", *options]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

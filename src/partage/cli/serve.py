@@ -25,11 +25,15 @@ def serve(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 picks a free port.")] = 8000,
     workers: Annotated[int, typer.Option(metavar="W", help="Processes; more than one needs PostgreSQL.")] = 1,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Make and print a new operator's token; the last one ends.")
+    ] = False,
 ) -> None:
     """Run the live controller until Ctrl-C.
 
     The first start prints the operator's token, which is shown only once. To use your own token, set the variable
-    PARTAGE_OPERATOR_TOKEN.
+    PARTAGE_OPERATOR_TOKEN, and keep it set: a start without it is refused from then on, unless it makes a new
+    token.
 
     [bold]partage serve --database partage.db --port 8000[/bold]
     """
@@ -39,4 +43,4 @@ def serve(
     load("service.serve")
     from partage.service.serve import serve as serve_until_stopped
 
-    serve_until_stopped(database, host, port, workers, log_level)
+    serve_until_stopped(database, host, port, workers, log_level, new_token)

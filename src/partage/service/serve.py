@@ -41,13 +41,24 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own variable,
 
 
 def serve(
-    database: str, host: str = "127.0.0.1", port: int = 8000, workers: int = 1, log_level: str = "info"
+    database: str,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    log_level: str = "info",
+    new_token: bool = False,
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM. The first start prints the operator's token; later ones do not."""
+    """Serve until Ctrl-C or SIGTERM.
+
+    The first start prints the operator's token; later ones do not, except with `new_token`.
+    """
     if log_level.lower() not in LEVELS:
         raise InputError(f"The log level must be one of {', '.join(LEVELS)}.")
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The number of workers must be between 1 and {MOST_WORKERS}.")
+    given = environment.operator_token()
+    if new_token and given:
+        raise InputError(f"The operator's token is in {environment.OPERATOR_TOKEN}; unset it to make a new one.")
     store = open_store(database)  # fails with a sentence before anything starts
     try:
         if workers > 1 and not store.several:
@@ -56,8 +67,11 @@ def serve(
                 "use --workers 1, or PostgreSQL: --database postgresql://…"
             )
         bound = _bound(host, port)  # before a token is made, which is shown only once
-        given = environment.operator_token()
-        token = set_operator_token(store, System(), given)[1]
+        try:
+            token = set_operator_token(store, System(), given, new=new_token)[1]
+        except BaseException:
+            bound.close()
+            raise
     finally:
         store.close()
     if 0 < len(given) < SHORT:

@@ -2,11 +2,14 @@
 
 from typing import NamedTuple
 
+from partage import environment
+from partage.errors import InputError
 from partage.ledger.refusals import Refused
-from partage.service.runtime.secrets import OPERATOR, SESSION, fresh, hashed
+from partage.service.runtime.secrets import OPERATOR, SESSION, fresh, hashed, same
 from partage.service.runtime.system import System
 from partage.service.store import Store
 
+GIVEN = "given "  # marks the hash of a token that was given, not made
 SESSION_TIME = 12 * 3600 * 1000  # ms
 
 
@@ -22,8 +25,11 @@ class Who(NamedTuple):
         return self.agent is None
 
 
-def set_operator_token(store: Store, system: System, token: str = "") -> tuple[str, str | None]:
-    """Set the operator's token: the given one, or at the first start a new one.
+def set_operator_token(store: Store, system: System, token: str = "", *, new: bool = False) -> tuple[str, str | None]:
+    """Set the operator's token: the given one, or at the first start, or with `new`, a new one.
+
+    Only the last token that was set is valid. One that was given is not forgotten when a later start lacks it: an
+    earlier token, which others may know by then, must not become valid again.
 
     Returns
     -------
@@ -31,12 +37,27 @@ def set_operator_token(store: Store, system: System, token: str = "") -> tuple[s
         The hash of the token that is valid now.
     new
         The token if it was made by this call, to be shown only once; else None.
+
+    Raises
+    ------
+    InputError
+        The last token was given, and now there is none.
     """
     if token:
+        if store.meta("operator") != GIVEN + hashed(token):
+            store.set_meta("operator", GIVEN + hashed(token))
         return hashed(token), None
     made = fresh(OPERATOR, system.random_bytes)
+    if new:
+        store.set_meta("operator", hashed(made))
+        return hashed(made), made
     valid = store.set_meta_once("operator", hashed(made))
-    return valid, made if valid == hashed(made) else None
+    if valid.startswith(GIVEN):
+        raise InputError(
+            f"This database was last served with the operator's token in {environment.OPERATOR_TOKEN}, which is not "
+            "set now; set it, or make a new token with: partage serve --new-token."
+        )
+    return valid, made if same(valid, hashed(made)) else None
 
 
 class Sessions:
@@ -52,7 +73,7 @@ class Sessions:
     async def who(self, token: str) -> Who:
         """Return who a token belongs to."""
         key = hashed(token)
-        if key == self.operator_hash:
+        if same(key, self.operator_hash):
             return Who()
         who = self._agents.get(key)
         if who is None:
@@ -76,7 +97,7 @@ class Sessions:
         """Return who a browser's session belongs to."""
         holder = await self._call(self.store.session, hashed(session), self._system.clock())
         collaboration, agent, operator = (holder or "  ").split(" ")
-        if holder is None or (not agent and operator != self.operator_hash):
+        if holder is None or (not agent and not same(operator, self.operator_hash)):
             raise Refused(401, "session_over", "This session has ended; log in again.")
         return Who(collaboration or None, agent or None)
 
