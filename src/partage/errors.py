@@ -10,6 +10,7 @@
     │   ├── Closed              the collaboration is closed (client/errors.py, like the next two)
     │   └── HorizonReached      the agent has no pulls left
     ├── Unreachable             the live controller did not answer
+    ├── Forked                  the live controller does not keep the ledger that it signed (client/errors.py)
     └── StoreError              the controller's database cannot be used (service/store)
 
 `InputError` is also a `ValueError`, so code that does not know Partage can catch it. The command line prints every

@@ -11,7 +11,6 @@ from tests.support.live import URL, New
 from tests.support.sequences import Table, configurations, perform, sequences
 
 from partage.client import Pull
-from partage.client.calls import Calls
 from partage.client.following import Following, board_of
 from partage.client.statefile import AgentState
 from partage.ledger.messages import BoardView
@@ -53,7 +52,7 @@ def test_the_rules_public_state_is_on_the_clients_board(new: New) -> None:
 
 def followed(view: BoardView, shares: frozenset[int]) -> Following:
     """Return what a client that shares these arms knows when it has seen this board."""
-    following = Following(AgentState(url=URL, collaboration="c1"), Calls(None, 0.0, float), float)  # type: ignore[arg-type]
+    following = Following(AgentState(url=URL, collaboration="c1"), None, None, float)  # type: ignore[arg-type]
     following.hear(msgspec.json.encode(view).decode())
     following._take_news()
     following.shares = shares

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from partage import client
-from partage.client import Closed, HorizonReached, Refused, Unreachable
+from partage.client import Closed, Forked, HorizonReached, Refused, Unreachable
 from partage.errors import PartageError
 
 
@@ -19,6 +19,7 @@ def test_public_names() -> None:
         "Closed",
         "CollaborationView",
         "Created",
+        "Forked",
         "HorizonReached",
         "InviteView",
         "Operator",
@@ -29,7 +30,7 @@ def test_public_names() -> None:
         "SettlementView",
         "Unreachable",
     ]
-    assert all(issubclass(error, PartageError) for error in (Closed, HorizonReached, Refused, Unreachable))
+    assert all(issubclass(error, PartageError) for error in (Closed, Forked, HorizonReached, Refused, Unreachable))
 
 
 def test_the_client_imports_nothing_heavy() -> None:

@@ -7,7 +7,7 @@ other names are what their methods return and raise.
 
 from partage.client.agent import Agent
 from partage.client.async_agent import AsyncAgent
-from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
+from partage.client.errors import Closed, Forked, HorizonReached, Refused, Unreachable
 from partage.client.operator import Operator
 from partage.client.pulls import Played, Pull
 from partage.ledger.messages import (
@@ -30,6 +30,7 @@ __all__ = [
     "Closed",
     "CollaborationView",
     "Created",
+    "Forked",
     "HorizonReached",
     "InviteView",
     "Operator",

@@ -25,7 +25,7 @@ from partage.client.base import (
     saved_or_new,
 )
 from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
-from partage.client.errors import Closed, HorizonReached, Unreachable
+from partage.client.errors import Closed, Forked, HorizonReached, Unreachable
 from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
 from partage.client.statefile import AgentState
@@ -196,16 +196,21 @@ class Agent(BaseAgent):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # a flush would only wait for the controller again
+        if isinstance(error, Unreachable | Forked):  # a flush would only wait for the controller again, or be refused
             self._run(self._protocol.save())
             self._disconnect()
         else:
             self.close()
 
     def _disconnect(self) -> None:
+        self._stop_listening()
+        self._client.close()
+
+    def _stop_listening(self) -> None:
+        self._listens = False
         if self._listener is not None:
             self._listener.stop()
-        self._client.close()
+            self._listener = None
 
     # carrying out effects
 
@@ -217,6 +222,9 @@ class Agent(BaseAgent):
             except StopIteration as end:
                 found: T = end.value
                 return found
+            except Forked:
+                self._stop_listening()
+                raise
             reply = self._do(step)
 
     def _do(self, step: Send | Wait | Save) -> Answer | Lost | None:

@@ -24,7 +24,7 @@ from partage.client.base import (
     saved_or_new,
 )
 from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
-from partage.client.errors import Closed, HorizonReached, Unreachable
+from partage.client.errors import Closed, Forked, HorizonReached, Unreachable
 from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
 from partage.client.statefile import AgentState
@@ -175,16 +175,21 @@ class AsyncAgent(BaseAgent):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Unreachable):  # a flush would only wait for the controller again
+        if isinstance(error, Unreachable | Forked):  # a flush would only wait for the controller again, or be refused
             await self._run(self._protocol.save())
             await self._disconnect()
         else:
             await self.close()
 
     async def _disconnect(self) -> None:
+        await self._stop_listening()
+        await self._client.aclose()
+
+    async def _stop_listening(self) -> None:
+        self._listens = False
         if self._listener is not None:
             await self._listener.stop()
-        await self._client.aclose()
+            self._listener = None
 
     # carrying out effects
 
@@ -196,6 +201,9 @@ class AsyncAgent(BaseAgent):
             except StopIteration as end:
                 found: T = end.value
                 return found
+            except Forked:
+                await self._stop_listening()
+                raise
             reply = await self._do(step)
 
     async def _do(self, step: Send | Wait | Save) -> Answer | Lost | None:

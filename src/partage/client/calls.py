@@ -1,13 +1,13 @@
 """Calls to the controller: each request is repeated until it is answered, and answers become structs."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from partage.client.effects import Answer, Lost, Send, Steps, Wait
-from partage.client.errors import Refused, Unreachable
+from partage.client.errors import Forked, Refused, Unreachable
 from partage.client.statefile import AgentState, new_request
 
 S = TypeVar("S")
@@ -44,15 +44,24 @@ class Calls:
         """Return an id for a request."""
         return new_request(self._random_bytes)
 
-    def send(self, method: str, path: str, body: Any = None, bearer: str = "", etag: str = "") -> Steps[Answer]:
-        """Send a request until it is answered; raises `Refused` or `Unreachable`."""
-        headers = self.headers(bearer)
-        if etag:
-            headers["If-None-Match"] = etag
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        bearer: str = "",
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> Steps[Answer]:
+        """Send a request until it is answered; raises `Refused` or `Unreachable`, and `Forked` once it was raised."""
+        if self._saved.forked:
+            raise Forked(self._saved.forked, self._saved.evidence)
+        all_headers = self.headers(bearer) | dict(headers or {})
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            all_headers["Content-Type"] = "application/json"
         content = None if body is None else msgspec.json.encode(body)
-        return (yield from self._repeat(Send(method, self.path(path), headers, content)))
+        request = Send(method, self.path(path), all_headers, content)
+        return (yield from self._repeat(request, self._patience if patience is None else patience))
 
     def fetch(self, kind: type[S], method: str, path: str, body: Any = None, bearer: str = "") -> Steps[S]:
         """Send a request and return its answer as a struct of this kind."""
@@ -73,7 +82,7 @@ class Calls:
         except msgspec.DecodeError:
             raise not_a_controller(self._saved.url) from None
 
-    def _repeat(self, request: Send) -> Steps[Answer]:
+    def _repeat(self, request: Send, patience: float) -> Steps[Answer]:
         """Repeat the same request, with growing random pauses, until an answer comes."""
         began, longest = self._clock(), FIRST_PAUSE
         while True:
@@ -83,7 +92,7 @@ class Calls:
                     raise refusal(reply.status, reply.body)
                 return reply
             pause = longest * int.from_bytes(self._random_bytes(4)) / 2**32
-            if self._clock() + pause - began > self._patience:
+            if self._clock() + pause - began > patience:
                 raise self._unreachable(reply)
             longest = min(2 * longest, LONGEST_PAUSE)
             yield Wait(pause)

@@ -8,8 +8,11 @@ from partage.client.effects import Steps
 from partage.client.errors import Closed, Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull
+from partage.client.receipts import Receipts, Sent
 from partage.client.statefile import AgentState
 from partage.ledger import messages
+from partage.ledger.checkpoints import Checkpoint
+from partage.ledger.events import Claim, Tell
 
 log = logging.getLogger("partage.client")
 
@@ -26,10 +29,17 @@ class Claims:
     """
 
     def __init__(
-        self, saved: AgentState, calls: Calls, following: Following, save: Callable[[], Steps[None]]
+        self,
+        saved: AgentState,
+        calls: Calls,
+        following: Following,
+        receipts: Receipts,
+        save: Callable[[], Steps[None]],
     ) -> None:
         self._saved, self._calls, self._following, self._save = saved, calls, following, save
+        self._receipts = receipts
         self.open: Pull | None = None
+        self._last: Pull | None = None
         self.unsure = True
 
     def ask(self) -> Steps[bool]:
@@ -37,14 +47,16 @@ class Claims:
         self.unsure = True
         body = messages.Ask(request=self._saved.asking, explore_only=True)
         try:
-            answer = yield from self._calls.send("POST", "/ask", body)
+            seen = self._receipts.kept
+            answer = yield from self._receipts.send("POST", "/ask", body)
         except Refused as refused:
             yield from self._not_now(refused)
             return False
         if answer.status != 204:
             claim = self._calls.decode(messages.Pull, answer)
+            yield from self._check(claim, seen)
             yield from self._count(claim.pull)
-            self.open = Pull(claim.arm, True, False, claim.version, claim.pull)
+            self.open = self._last = Pull(claim.arm, True, False, claim.version, claim.pull)
         self.unsure, self._following.left_at_start = False, None
         return self.open is None
 
@@ -69,6 +81,20 @@ class Claims:
         """Forget the open claim; the next request asks for a new one."""
         self.open = None
         self._saved.asking = self._calls.new_request()
+
+    def _check(self, claim: messages.Pull, seen: Checkpoint | None) -> Steps[None]:
+        """Check the receipt of a claim: it is the agent's, and not one from before the last."""
+        row = Sent(Claim, agent=self._saved.agent, arm=self._following.arms.get(claim.arm), seq=claim.pull)
+        if claim.pull < (self._saved.claim or 0):  # only the same request returns an earlier claim
+            row.fields["request"] = self._saved.asking
+        yield from self._receipts.check(claim.receipt, seen, row)
+
+    def _row(self, pull: int, reward: float) -> Sent:
+        """Return the row that a report must become."""
+        row = Sent(Tell, agent=self._saved.agent, pull=pull, reward=reward)
+        if self._last is not None and self._last.number == pull:
+            row.fields["arm"] = self._following.arms.get(self._last.arm)
+        return row
 
     def _not_now(self, refused: Refused) -> Steps[None]:
         """Handle the reason why there is no claim, or raise the refusal."""
@@ -113,9 +139,8 @@ class Claims:
         assert self._saved.telling is not None
         pull, reward = self._saved.telling
         try:
-            told = yield from self._calls.fetch(
-                messages.Told, "POST", "/tell", messages.Tell(pull=pull, reward=reward)
-            )
+            body = messages.Tell(pull=pull, reward=reward)
+            told = yield from self._receipts.fetch(messages.Told, "POST", "/tell", body, self._row(pull, reward))
         except Refused as refused:
             self._saved.telling = None
             # Release 0.1 sends no codes: it refuses the agent's own claim with 403 only if the arm was withdrawn.

@@ -5,13 +5,14 @@ The server's board is authoritative: which arms are open and which are eliminate
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from partage.board import Board, Record
 from partage.client.calls import Calls
 from partage.client.effects import Steps, Wait
+from partage.client.receipts import Receipts
 from partage.client.statefile import AgentState
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
 
@@ -79,8 +80,8 @@ class Following:
         Whether something suggests that the agent's consent changed elsewhere.
     """
 
-    def __init__(self, saved: AgentState, calls: Calls, clock: Callable[[], float]) -> None:
-        self._saved, self._calls, self._clock = saved, calls, clock
+    def __init__(self, saved: AgentState, calls: Calls, receipts: Receipts, clock: Callable[[], float]) -> None:
+        self._saved, self._calls, self._receipts, self._clock = saved, calls, receipts, clock
         self.news: str | None = None
         self.heard = -math.inf
         self.streaming = False
@@ -143,18 +144,28 @@ class Following:
         """Read the configuration, the board, and who the agent is."""
         if self.begun:
             return
-        config = yield from self._calls.fetch(CollaborationView, "GET", "")
+        config = yield from self.configure()
         yield from self.read()  # before the consent: a consent that changes after it is read shows in a later board
         me = yield from self._me()
         if not self._saved.agent:  # started from a token: the controller knows how many pulls are left
             self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
-        self.arms = {name: arm for arm, name in enumerate(config.arms)}
         self._take_consent(me)
         self.horizon, self.format = config.horizon, config.format
         self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
         self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
+
+    def configure(self) -> Steps[CollaborationView]:
+        """Read the configuration: the names of the arms, and the key that signs the ledger."""
+        config = yield from self._calls.fetch(CollaborationView, "GET", "")
+        yield from self._receipts.pin(config.key)
+        self.arms = {name: arm for arm, name in enumerate(config.arms)}
+        return config
+
+    def numbers_of(self, names: Collection[str]) -> tuple[int, ...]:
+        """Return the numbers of these arms, as events have them; -1 stands for names that are no arms."""
+        return tuple(sorted({self.arms.get(name, -1) for name in names}))
 
     # the board
 
@@ -176,7 +187,7 @@ class Following:
     def read(self) -> Steps[None]:
         """Read the board from the controller."""
         tagged = self._tagged
-        answer = yield from self._calls.send("GET", "/board", etag=tagged[0] if tagged else "")
+        answer = yield from self._calls.send("GET", "/board", headers={"If-None-Match": tagged[0]} if tagged else {})
         if answer.status == 304 and tagged is not None:
             self._take(tagged[1])
         else:

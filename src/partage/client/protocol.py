@@ -15,19 +15,28 @@ from partage.board import Record
 from partage.checks import count
 from partage.client.calls import Calls
 from partage.client.claims import Claims
-from partage.client.effects import Save, Steps
+from partage.client.effects import Answer, Save, Steps
 from partage.client.errors import Closed, HorizonReached, Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
+from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
-from partage.client.statefile import AgentState
+from partage.client.statefile import AgentState, new_key
 from partage.errors import InputError
+from partage.ledger import events
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
+from partage.ledger.receipts import Receipt
 from partage.rules.exploring import commit
 from partage.rules.seeing import seen_by
 from partage.rules.shared_imed import highest_mean
 
 SAVE_EVERY = 5.0  # seconds between two saves after local pulls only
+
+
+class Consented(AgentView):
+    """The answer to a change of consent."""
+
+    receipt: Receipt | None = None
 
 
 class Protocol:
@@ -62,10 +71,14 @@ class Protocol:
         self._own_rewards = count("own_rewards", own_rewards, at_least=0)
         self.saved = saved
         self._saves, self._clock = saves, clock
+        self._random_bytes = random_bytes
         self._calls = Calls(saved, patience, clock, random_bytes)
-        self.following = Following(saved, self._calls, clock)
-        self._claims = Claims(saved, self._calls, self.following, self.save)
-        self._reports = Reports(saved, self._calls, self.following, self.save, clock, max_pulls_per_board)
+        self._receipts = Receipts(saved, self._calls, self.save)
+        self.following = Following(saved, self._calls, self._receipts, clock)
+        self._claims = Claims(saved, self._calls, self.following, self._receipts, self.save)
+        self._reports = Reports(
+            saved, self._calls, self.following, self._receipts, self.save, clock, max_pulls_per_board
+        )
         self._own = Record.empty(0)  # the agent's private record, where there are arms that nobody shares
         self._owed: Pull | None = None  # a pull that was counted but not returned, because a call failed
         self._saved_at = -math.inf
@@ -74,7 +87,7 @@ class Protocol:
 
     def at_once(self) -> Pull | None:
         """Return the next pull if nothing can have changed since the last; None means `ask`."""
-        return self._reports.repeat()
+        return None if self.saved.forked else self._reports.repeat()
 
     def keep_private(self, pull: Pull, reward: float) -> None:
         """Take the reward of a pull that is not shared. It is recorded only if the agent needs its own record."""
@@ -92,14 +105,35 @@ class Protocol:
     # joining and leaving, consent
 
     def join(self, invite: str) -> Steps[None]:
-        """Join. The request's id is written to disk first: after a crash the same request returns the same token."""
+        """Join. The request's id and the agent's key are written to disk first.
+
+        After a crash the same request returns the same token and receipt, so the token is written only once the
+        receipt is checked.
+        """
         saved = self.saved
+        saved.key = saved.key or new_key(self._random_bytes)
         yield from self.save()
-        body = NewAgent(name=saved.name, shares=saved.shares, request=saved.join)
-        joined = yield from self._calls.fetch(Joined, "POST", "/agents", body, invite)
+        joined = self._calls.decode(Joined, (yield from self._join(invite)))
         saved.agent, saved.token = joined.agent, joined.token
+        yield from self.following.configure()
+        row = Sent(events.Join, agent=joined.agent, name=saved.name, shares=self.following.numbers_of(saved.shares))
+        yield from self._receipts.check(joined.receipt, None, row)
         self._claims.unsure = False
         yield from self.save()
+
+    def _join(self, invite: str) -> Steps[Answer]:
+        """Send the request to join."""
+        saved = self.saved
+        key = saved.private_key
+        public = None if key is None else key.public
+        body = NewAgent(name=saved.name, shares=saved.shares, request=saved.join, key=public)
+        try:
+            return (yield from self._calls.send("POST", "/agents", body, invite))
+        except Refused as refused:  # release 0.1 takes no key, and sends no codes
+            if refused.status not in (400, 422) or refused.code not in ("", "unknown_field"):
+                raise
+        body = msgspec.structs.replace(body, key=None)
+        return (yield from self._calls.send("POST", "/agents", body, invite))
 
     def share(self, shares: Collection[str]) -> Steps[None]:
         """Share these arms and no others from now on."""
@@ -109,7 +143,10 @@ class Protocol:
         self.following.begun = False  # if the answer is lost, the controller is asked what the agent shares
         # With an id, a repetition that arrives after a later consent changes nothing.
         body = Consent(shares=names, request=self._calls.new_request())
-        me = yield from self._calls.fetch(AgentView, "PATCH", "/agents/me", body)
+        row = Sent(
+            events.Consent, agent=self.saved.agent, request=body.request, shares=self.following.numbers_of(names)
+        )
+        me = yield from self._receipts.fetch(Consented, "PATCH", "/agents/me", body, row)
         self.saved.shares = me.shares
         if self._claims.open is not None and self._claims.open.arm not in me.shares:
             self._claims.drop()
@@ -213,7 +250,7 @@ class Protocol:
             self.saved.own |= {
                 name: (self._own.counts[arm], self._own.sums[arm])
                 for name, arm in self.following.arms.items()
-                if self._own.counts[arm]
+                if arm < len(self._own.counts) and self._own.counts[arm]
             }
             yield Save(msgspec.json.encode(self.saved))
         self._saved_at = self._clock()

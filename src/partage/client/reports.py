@@ -5,12 +5,16 @@ import math
 import re
 from collections.abc import Callable
 
+from msgspec import UNSET
+
 from partage.client.calls import Calls
 from partage.client.effects import Steps
 from partage.client.errors import Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull
+from partage.client.receipts import Receipts, Sent
 from partage.client.statefile import AgentState
+from partage.ledger.events import Commit, Run
 from partage.ledger.messages import CommitRun, Commits, Told
 
 log = logging.getLogger("partage.client")
@@ -49,11 +53,12 @@ class Reports:
         saved: AgentState,
         calls: Calls,
         following: Following,
+        receipts: Receipts,
         save: Callable[[], Steps[None]],
         clock: Callable[[], float],
         max_pulls_per_board: int,
     ) -> None:
-        self._saved, self._calls, self._following = saved, calls, following
+        self._saved, self._calls, self._following, self._receipts = saved, calls, following, receipts
         self._save, self._clock, self._most = save, clock, max_pulls_per_board
         self.until = self.reported_at = -math.inf
         self._pull: Pull | None = None  # what the agent pulls until something changes
@@ -178,7 +183,8 @@ class Reports:
                 saved.runs, saved.unnamed = saved.runs[MOST_RUNS:], 0
                 yield from self._save()
             try:
-                told = yield from self._calls.fetch(Told, "POST", "/commits", saved.report)
+                row = self._row(saved.report)
+                told = yield from self._receipts.fetch(Told, "POST", "/commits", saved.report, row)
             except Refused as refused:
                 uncoded = not refused.code and refused.status == 409  # release 0.1 sends no codes
                 if refused.code not in NOT_COUNTED and not uncoded:
@@ -188,6 +194,19 @@ class Reports:
             else:
                 saved.report, saved.head = None, told.head
         self.reported_at = self._clock()
+
+    def _row(self, report: Commits) -> Sent:
+        """Return the row that a report must become."""
+        arms = self._following.arms
+        runs = tuple(Run(run.version, arms[run.arm], run.pulls) for run in report.runs)
+        return Sent(
+            Commit,
+            agent=self._saved.agent,
+            request=report.request,
+            runs=runs,
+            unnamed=report.unnamed or UNSET,
+            asked=False,
+        )
 
     def _without_arms(self) -> None:
         """Turn what an earlier release of the client counted by arm into the number that the controller takes."""

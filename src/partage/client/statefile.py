@@ -8,12 +8,18 @@ import msgspec
 from msgspec import Struct
 
 from partage.errors import FileError
+from partage.ledger.keys import KEY_BYTES, Key, decoded, encoded
 from partage.ledger.messages import CommitRun, Commits
 
 
 def new_request(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
     """Return an id for a request."""
     return random_bytes(16).hex()
+
+
+def new_key(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
+    """Return a new private key, in base64."""
+    return encoded(random_bytes(KEY_BYTES))
 
 
 class AgentState(Struct, kw_only=True):
@@ -86,6 +92,12 @@ class AgentState(Struct, kw_only=True):
     checkpoint: str = ""
     forked: str = ""
     evidence: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def private_key(self) -> Key | None:
+        """The agent's key; None if an earlier release joined."""
+        secret = decoded(self.key, KEY_BYTES)
+        return None if secret is None else Key(secret)
 
     def __repr__(self) -> str:
         return f"AgentState(url={self.url!r}, collaboration={self.collaboration!r}, agent={self.agent!r})"  # no token
