@@ -4,6 +4,7 @@
 PYTHON ?= python3
 # worksteal keeps the tests of a file together, so its servers and compiled code are shared, and balances at the end.
 PYTEST_FLAGS ?= -n 2 --dist worksteal
+SEEDS ?= 1000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra paper demo serve check format bench build requirements clean
+.PHONY: help install test test-extra faults paper demo serve check format bench build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +29,9 @@ test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for s
 test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
 	-@$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
+
+faults: $(VENV)/.dev ## simulate the service with faults for SEEDS seeds (SEEDS=10000)
+	$(BIN)/python -m tests.simulator.run --seeds $(SEEDS)
 
 paper: $(VENV)/.research ## run every experiment of the paper and write results/report.html
 	$(BIN)/partage reproduce

@@ -1,0 +1,323 @@
+"""One seed, one history: the configuration that a seed decides, what happens, and what must hold at the end."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from tests.simulator.disk import Disk, DiskFaults
+from tests.simulator.members import Habits, Liar, Member
+from tests.simulator.servers import OPERATOR, Network, NetworkFaults, Server
+from tests.simulator.witness import Truth, Witness, must
+from tests.simulator.world import Machine, World
+from tests.support.faulty_store import all_of
+
+from partage.client.effects import Answer, Send
+from partage.ledger.events import Commit, Tell
+from partage.ledger.state import State
+from partage.ledger.verify import verify
+from partage.rules import live_rules
+from partage.service.runtime.book import Book
+
+SETTLEMENTS = ("none", "pool", "pool", "dues", "equal-share-expected", "paper")
+
+
+@dataclass
+class Plan:
+    """What a seed decides."""
+
+    config: dict[str, Any]
+    members: int
+    liars: int
+    steps: int
+    several: bool
+    servers: int
+    locks: bool
+    snapshot_every: int
+    disk: DiskFaults
+    network: NetworkFaults
+    habits: list[Habits] = field(default_factory=list)
+    crash: float = 0.0  # of servers, per second
+    clock: float = 0.0  # jumps, per second
+    set_aside: bool = False
+    close: bool = False  # before the members are done
+
+
+def plan_of(world: World) -> Plan:
+    """Return what the seed of a world decides."""
+    random = world.random
+    pick, chance = random.choice, random.random
+
+    def rate(most: float, how_often: float = 0.5) -> float:
+        return most * chance() if chance() < how_often else 0.0
+
+    arms, members = random.randint(2, 4), random.randint(2, 5)
+    rule = pick([*live_rules()])
+    config: dict[str, Any] = {
+        "name": "Trial",
+        "arms": [f"arm {place}" for place in range(arms)],
+        "horizon": random.randint(15, 40),
+        "rule": rule,
+        "claim_seconds": pick((0.5, 1.0, 2.0, 5.0)),
+        "claim_interval": pick((0.0, 0.0, 0.0, 0.2)),
+        "invites": members + 2,
+        "request": "create",
+        **settlement_of_plan(random, rule),
+    }
+    harsh = chance() < 0.85  # the others play without faults
+    several = chance() < 0.5
+    scale = pick((0.3, 1.0, 1.0, 2.0)) if harsh else 0.0
+    disk = DiskFaults(
+        read=scale * rate(0.02),
+        refused=scale * rate(0.05),
+        unknown=scale * rate(0.05),
+        crash=scale * rate(0.05),
+        full=scale * rate(0.01, 0.3),
+        lost=scale * rate(0.05),
+        silence=scale * rate(0.3),
+    )
+    network = NetworkFaults(*(scale * rate(0.08) for _ in range(6)))
+    habits = [
+        Habits(
+            pause=pick((0.1, 0.5, 2.0)),
+            lag=scale * rate(0.2),
+            crash=scale * rate(0.03),
+            consent=rate(0.1),
+            leave=rate(0.02, 0.3),
+            listens=chance() < 0.5,
+            patience=pick((2.0, 10.0)),
+        )
+        for _ in range(members)
+    ]
+    return Plan(
+        config=config,
+        members=members,
+        liars=random.randint(0, 2),
+        steps=random.randint(10, 40),
+        several=several,
+        servers=random.randint(1, 3) if several else 1,
+        locks=chance() < 0.7,
+        snapshot_every=pick((5, 20, 50, 1000)),
+        disk=disk,
+        network=network,
+        habits=habits,
+        crash=scale * rate(0.2),
+        clock=scale * rate(0.5),
+        set_aside=chance() < 0.2,
+        close=chance() < 0.2,
+    )
+
+
+def settlement_of_plan(random: Any, rule: str) -> dict[str, Any]:
+    """Return a settlement that fits the rule, with its sureties."""
+    fits = live_rules()[rule]().settlements
+    name = random.choice([one for one in SETTLEMENTS if one in fits])
+    if name == "none":
+        return {"settlement": name}
+    if name == "dues":
+        return {"settlement": name, "prepaid": random.choice((0.5, 5.0))}
+    if name == "pool":
+        underwriting, fee = random.choice((0.0, 0.3, 10.0)), random.choice((0.0, 0.1))
+        return {"settlement": name, "prepaid": random.choice((0.5, 5.0)), "underwriting": underwriting, "fee": fee}
+    return {"settlement": name, "underwriting": random.choice((0.0, 1.0))}
+
+
+class Trial:
+    """A simulation of one seed."""
+
+    def __init__(self, seed: int, tell: Any = None) -> None:
+        self.world = World(seed, tell)
+        self.plan = plan_of(self.world)
+        self.witness = Witness(self.world)
+        self.id = ""
+
+    def run(self) -> "Trial":
+        """Play it; a failure is a `Violation` or an error of the service."""
+        log = logging.getLogger("partage")
+        before, log.level = log.level, logging.CRITICAL + 1
+        try:
+            self.world.run(self.play())
+        finally:
+            log.level = before
+        return self
+
+    async def play(self) -> None:
+        """Play the whole history."""
+        world, plan = self.world, self.plan
+        self.disk = Disk(world, plan.several, plan.locks, plan.disk)
+        self.disk.committed = self.witness.committed
+        self.servers = [Server(world, self.disk, number, plan.snapshot_every) for number in range(plan.servers)]
+        self.network = Network(world, self.servers, plan.network, self.witness)
+        self.running = [asyncio.ensure_future(server.run()) for server in self.servers]
+        self.running.append(asyncio.ensure_future(self.trouble()))
+        await self.create()
+        self.members = [
+            Member(world, self.network, self.witness, f"Member {place}", habits)
+            for place, habits in enumerate(plan.habits)
+        ]
+        liars = [Liar(world, self.network, self.witness, f"Liar {place}") for place in range(plan.liars)]
+        arms, codes = plan.config["arms"], iter(self.codes)
+        lives = [one.live(self.id, next(codes), self.some(arms), arms, plan.steps) for one in [*self.members, *liars]]
+        await self.together([*lives, self.operate()])
+        await self.finish()
+
+    async def together(self, lives: list[Any]) -> None:
+        """Live at the same time; the first failure ends it."""
+        tasks = [asyncio.ensure_future(life) for life in lives]
+        done, _ = await asyncio.wait(tasks, timeout=120.0, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+        for task in tasks:  # those whom the faults kept from coming to an end
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    def some(self, arms: list[str]) -> list[str]:
+        """Return some of the arms, most of the time more than one."""
+        return self.world.random.sample(arms, self.world.random.choice([0, *range(1, len(arms) + 1), len(arms)]))
+
+    # the operator
+
+    async def call(self, method: str, path: str, body: Any = None, attempts: int = 200) -> Answer:
+        """Make a request of the operator until it is answered."""
+        headers = {"Authorization": f"Bearer {OPERATOR}"}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(body)
+        request = Send(method, f"/v1/collaborations{path}", headers, content)
+        for _ in range(attempts):
+            answer = await self.network.send(request)
+            if isinstance(answer, Answer) and answer.status not in (429, 503):
+                return answer
+            await asyncio.sleep(0.1 + self.world.delay(1.0))
+        must(False, f"{method} {path} was not answered in {attempts} attempts.")
+        raise AssertionError
+
+    async def create(self) -> None:
+        """Create the collaboration."""
+        answer = await self.call("POST", "", self.plan.config)
+        must(answer.status == 201, f"The collaboration was not created: {answer.body!r}")
+        created = msgspec.json.decode(answer.body)
+        self.id, self.codes = created["id"], created["invites"]
+        must(len(self.witness.truths) == 1, "One request created two collaborations.")
+
+    async def operate(self) -> None:
+        """Look after the collaboration while it runs."""
+        random, plan = self.world.random, self.plan
+        for _ in range(random.randrange(4)):
+            await asyncio.sleep(random.uniform(0.5, 5.0))
+            path = random.choice(
+                ("", f"/{self.id}", f"/{self.id}/agents", f"/{self.id}/ledger", f"/{self.id}/settlement")
+            )
+            await self.call("GET", path)
+        if plan.set_aside and self.truth.joined:
+            agent = random.choice(list(self.truth.joined))
+            await self.call("POST", f"/{self.id}/agents/{agent}/set-aside", {"reason": "It lies."})
+        if plan.close:
+            await asyncio.sleep(random.uniform(0.5, 10.0))
+            await self.call("POST", f"/{self.id}/close")
+
+    @property
+    def truth(self) -> Truth:
+        """The collaboration as it was committed."""
+        return self.witness.truths[self.id]
+
+    # trouble
+
+    async def trouble(self) -> None:
+        """Let servers crash and clocks jump."""
+        world, plan = self.world, self.plan
+        while True:
+            await asyncio.sleep(0.25)
+            for server in self.servers:
+                if world.fault("server crashes", plan.crash / 4):
+                    server.crash()
+                elif world.fault("server restarts in order", plan.crash / 16):
+                    await server.stop()
+                if world.fault("clock jumps", plan.clock / 4):
+                    server.machine.skew += world.random.choice((300, 3_000, 60_000, -50, -1_000, -60_000))
+
+    # the end
+
+    async def finish(self) -> None:
+        """Let everything settle without faults, and check what must hold."""
+        world = self.world
+        world.calm = True
+        world.note("calm")
+        for server in self.servers:
+            server.machine.skew = max(one.machine.skew for one in self.servers)
+        await asyncio.sleep(20.0)  # requests that were late arrived; servers are up; claims lapsed
+        must(all(server.up for server in self.servers), "A server does not start.")
+        for member in self.members:
+            await member.finish()
+        await asyncio.sleep(10.0)
+        await self.check_claims()
+        closed = await self.call("POST", f"/{self.id}/close")
+        must(closed.status == 200, f"The close was refused: {closed.body!r}")
+        again = await self.call("POST", f"/{self.id}/close")
+        must(again.body == closed.body, "Closing again gave another settlement.")
+        await self.check_ledger()
+        self.check_disk()
+        for member in self.members:
+            self.check_member(member)
+        for task in self.running:
+            task.cancel()
+        for server in self.servers:
+            await server.stop()
+
+    async def check_claims(self) -> None:
+        """No claim is open any longer than it may be."""
+        state = self.truth.state
+        assert state is not None
+        if state.closed is None:
+            waited = self.servers[0].machine.clock() - state.patience
+            old = [pull for pull, handed in state.claims.items() if handed.time < waited - 5000]
+            must(not old, f"Claims {old} have not lapsed.")
+
+    async def check_ledger(self) -> None:
+        """The ledger verifies, whole and as its members see it."""
+        whole = await self.call("GET", f"/{self.id}/ledger")
+        must(whole.body == self.truth.lines(None), "The ledger that is served is not the one that was committed.")
+        found = verify(whole.body.splitlines(keepends=True))
+        must(found.ok, f"The ledger does not verify: {found.problem}")
+        member = self.world.random.choice(self.members)
+        if member.file is not None and member.protocol is not None and member.protocol.saved.agent:
+            saved = member.protocol.saved
+            copy = await member.drive(member.protocol.ledger())
+            found = verify(copy.splitlines(keepends=True), saved.head or None, agent=saved.agent)
+            must(found.ok, f"The copy of a member does not verify: {found.problem}")
+
+    def check_disk(self) -> None:
+        """What is stored is what was committed, and a server that starts now has the same state."""
+        store = self.disk.store(Machine(self.world, "reader"))
+        must(store.rows(self.id) == self.truth.rows, "The rows on disk are not those that were committed.")
+        loaded = Book.load(store, self.id)
+        truth = self.truth.state
+        assert loaded is not None
+        assert truth is not None
+        must(all_of(loaded.state) == all_of(truth), "A state loaded from disk is not the fold of the ledger.")
+        folded = State(self.truth.events[0])
+        for event in self.truth.events[1:]:
+            folded.apply(event)
+        must(all_of(folded) == all_of(truth), "The fold of the ledger depends on when it is made.")
+
+    def check_member(self, member: Member) -> None:
+        """Nothing that a member's client took is lost, and nothing counts twice."""
+        if member.protocol is None or not member.protocol.saved.agent:
+            return
+        saved, truth = member.protocol.saved, self.truth
+        assert truth.state is not None
+        entry = truth.state.members[saved.agent]
+        for pull, reward in member.passed.items():
+            told = truth.told.get(pull)
+            if told is None:
+                gone = pull in truth.state.cancelled or entry.left or entry.aside or truth.state.closed
+                must(bool(gone), f"A reward that {member.name} reported is not in the ledger.")
+            else:
+                must(told.reward == reward, f"A reward of {member.name} is another one in the ledger.")
+        rows = [event for event in truth.events if isinstance(event, Commit) and event.agent == saved.agent]
+        counted = sum(sum(run.pulls for run in event.runs) + (event.unnamed or 0) for event in rows)
+        must(counted <= member.committed, f"{member.name} made {member.committed} commits, and {counted} count.")
+        lies = [event for event in truth.events if isinstance(event, Tell) and event.reward == Liar.LIE]
+        must(not lies, "A lie about another agent's pull is in the ledger.")

@@ -1,0 +1,336 @@
+"""The witness: it folds what is committed, and holds every answer of the servers against it at once.
+
+It sees each commit as the disk takes it, so it knows the true ledger whatever the servers believe. An answer is
+checked when a server sends it, even if the network then loses it.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from tests.simulator.servers import OPERATOR, Handled, Watch
+from tests.simulator.world import Violation, World
+
+from partage.client.calls import refusal
+from partage.ledger import events, messages
+from partage.ledger.chain import GENESIS, Row, line, next_head, row_hash
+from partage.ledger.settlement import own_view, settlement_of, settlement_view
+from partage.ledger.state import State
+from partage.ledger.views import agent_views, board_view
+
+PASSING = (429, 503)  # refusals that say nothing about the request
+
+
+def must(right: bool, what: str) -> None:
+    """Fail with a sentence unless something is right."""
+    if not right:
+        raise Violation(what)
+
+
+class Truth:
+    """One collaboration as it was committed."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.events: list[Any] = []
+        self.state: State | None = None
+        self.head = GENESIS
+        self.boards: dict[bytes, int] = {}  # every board there ever was, and the last row with it
+        self.told: dict[int, events.Tell] = {}
+        self.requests: dict[tuple[str, str], events.AnyEvent] = {}  # by agent and id of the request
+        self.joined: dict[str, events.Join] = {}
+
+    def add(self, row: Row) -> None:
+        """Add a row that was committed."""
+        event = events.decode(row.body)
+        must(event.seq == row.seq == len(self.rows) + 1, f"Row {row.seq} came after row {len(self.rows)}.")
+        self.head = next_head(self.head, row_hash(row.salt, row.body))
+        must(self.head == row.head, f"Row {row.seq} does not have the head that follows from it.")
+        if self.events:
+            must(event.time >= self.events[-1].time, f"Time went back in row {row.seq}.")
+        self.rows.append(row)
+        self.events.append(event)
+        self._index(event)
+        if self.state is None:
+            assert isinstance(event, events.Create)
+            self.state = State(event)
+        else:
+            self.state.apply(event)
+        self.boards[msgspec.json.encode(board_view(self.state))] = row.seq
+
+    def _index(self, event: Any) -> None:
+        if isinstance(event, events.Tell):
+            must(event.pull not in self.told, f"Pull {event.pull} is in the ledger twice.")
+            handed = self.events[event.pull - 1] if event.pull < event.seq else None
+            must(isinstance(handed, events.Claim), f"Row {event.seq} reports pull {event.pull}, which is no claim.")
+            same = (handed.agent, handed.arm) == (event.agent, event.arm)  # type: ignore[union-attr]
+            must(same, f"Row {event.seq} reports another agent's pull, or another arm.")
+            self.told[event.pull] = event
+        elif isinstance(event, events.Join):
+            must(event.agent not in self.joined, f"The agent {event.agent} joined twice.")
+            self.joined[event.agent] = event
+        request = getattr(event, "request", None)
+        if request is not None:
+            key = (event.agent, request)
+            must(key not in self.requests, f"The request of row {event.seq} is in the ledger twice.")
+            self.requests[key] = event
+
+    def lines(self, reader: str | None) -> bytes:
+        """Return the ledger as someone may read it."""
+        pairs = zip(self.rows, self.events, strict=True)
+        return b"".join(line(row, event, reader) for row, event in pairs)
+
+
+class Witness(Watch):
+    """All collaborations as they were committed, and what the servers said about them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.truths: dict[str, Truth] = {}
+        self.owners: dict[str, tuple[str, str]] = {}  # tokens that were given to members
+        self.joins: dict[tuple[str, str], str] = {}  # by code and request: the agent
+        self.outcomes: Counter[str] = Counter()
+        self.honest: dict[str, Any] = {}  # tokens of members that never lie
+
+    def committed(self, collaboration: str, rows: Any) -> None:
+        """Take what the disk took."""
+        truth = self.truths.setdefault(collaboration, Truth())
+        for row in rows:
+            truth.add(row)
+        if rows:
+            self.world.note("committed", collaboration, rows[0].seq, rows[-1].head)
+
+    # requests and answers
+
+    def begins(self, handled: Handled) -> None:
+        handled.floor = {id: len(truth.rows) for id, truth in self.truths.items()}
+
+    def answered(self, handled: Handled) -> None:
+        request, answer = handled.request, handled.answer
+        parts = request.path.split("/")  # /v1/collaborations/ID/…
+        id = parts[3] if len(parts) > 3 else ""
+        what = f"{request.method} {'/'.join(parts[4:]) or ('collaboration' if id else 'collaborations')}"
+        if "set-aside" in what or "invites/" in what:
+            what = f"{request.method} {'set-aside' if 'set-aside' in what else 'invites/id'}"
+        self.world.note(handled.process, what, answer.status, answer.body)
+        code = "" if answer.status < 400 else f" {refusal(answer.status, answer.body).code}"
+        self.outcomes[f"{what} {answer.status}{code}"] += 1
+        must(answer.status != 500, f"{what} failed: the server has a defect.")
+        if answer.status in PASSING:
+            return
+        if answer.status >= 400:
+            self._refused(what, id, handled)
+            return
+        body = msgspec.json.decode(request.body) if request.body else {}
+        check = CHECKS.get(what)
+        if check is not None and (what == "POST collaborations" or id in self.truths):
+            check(self, handled, self.truths.get(id), body, answer)
+
+    def streamed(self, collaboration: str, process: int, body: bytes) -> None:
+        self.world.note(process, "streams", body)
+        self.outcomes["board streamed"] += 1
+        truth = self.truths[collaboration]
+        must(body in truth.boards, "A stream sent a board that is not on disk.")
+
+    def agent_of(self, handled: Handled) -> str | None:
+        """Return the agent whose token a request has; None is the operator."""
+        if handled.token == OPERATOR:
+            return None
+        must(handled.token in self.owners, "A request with an unknown token was answered.")
+        return self.owners[handled.token][1]
+
+    # one check per call
+
+    def create(self, handled: Handled, _: Any, body: Any, answer: Any) -> None:
+        found = msgspec.json.decode(answer.body, type=messages.Created)
+        must(found.id in self.truths, "A collaboration was acknowledged before it was on disk.")
+
+    def join(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found = msgspec.json.decode(answer.body, type=messages.Joined)
+        event = truth.joined.get(found.agent)
+        must(event is not None, "A join was acknowledged before it was on disk.")
+        assert event is not None
+        arms = truth.events[0].arms
+        same = event.name == body["name"] and {arms[arm] for arm in event.shares} == set(body["shares"])
+        must(same, "A join was acknowledged that is another one in the ledger.")
+        before = self.owners.setdefault(found.token, (handled.request.path.split("/")[3], found.agent))
+        must(before[1] == found.agent, "A token belongs to two agents.")
+        if body.get("request"):
+            agent = self.joins.setdefault((handled.token, body["request"]), found.agent)
+            must(agent == found.agent, "A repeated join made two agents.")
+
+    def ask(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        if answer.status == 204:
+            return
+        found, agent = msgspec.json.decode(answer.body, type=messages.Pull), self.agent_of(handled)
+        must(0 < found.pull <= len(truth.rows), "A pull was handed out before it was on disk.")
+        event, arms = truth.events[found.pull - 1], truth.events[0].arms
+        if found.share:
+            same = isinstance(event, events.Claim) and (event.agent, arms[event.arm]) == (agent, found.arm)
+        else:
+            same = isinstance(event, events.Commit) and event.agent == agent and arms[event.runs[0].arm] == found.arm
+        must(same, f"Pull {found.pull} was handed out, and is another one in the ledger.")
+        if body.get("request"):
+            first = truth.requests.get((str(agent), body["request"]))
+            must(first is None or first.seq == found.pull, "A repeated request was answered with another pull.")
+
+    def tell(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found, event = msgspec.json.decode(answer.body, type=messages.Told), truth.told.get(body["pull"])
+        must(event is not None, "A reward was acknowledged before it was on disk.")
+        assert event is not None
+        same = (event.agent, event.reward) == (self.agent_of(handled), body["reward"])
+        must(same, "A reward was acknowledged that is another one in the ledger.")
+        where = (event.version, truth.rows[event.seq - 1].head)
+        must(
+            (found.version, found.head) == where, "A reward was acknowledged with the version or head of another row."
+        )
+
+    def commits(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found, agent = msgspec.json.decode(answer.body, type=messages.Told), self.agent_of(handled)
+        event = truth.requests.get((str(agent), body["request"]))
+        must(isinstance(event, events.Commit), "A report of commits was acknowledged before it was on disk.")
+        assert isinstance(event, events.Commit)
+        must(found.head == truth.rows[event.seq - 1].head, "Commits were acknowledged with the head of another row.")
+
+    def consent(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        agent, arms = self.agent_of(handled), truth.events[0].arms
+        if body.get("request"):
+            event = truth.requests.get((str(agent), body["request"]))
+            must(isinstance(event, events.Consent), "A consent was acknowledged before it was on disk.")
+            assert isinstance(event, events.Consent)
+            if {arms[arm] for arm in event.shares} != set(body["shares"]):
+                raise Violation("A consent was acknowledged that is another one in the ledger.")
+        found = msgspec.json.decode(answer.body, type=messages.AgentView)
+        must(found.agent == agent, "An agent was shown another agent's entry.")
+
+    def leave(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        agent = self.agent_of(handled)
+        left = [event.seq for event in truth.events if isinstance(event, events.Leave) and event.agent == agent]
+        must(len(left) == 1, "A leave was acknowledged before it was on disk, or is in the ledger twice.")
+
+    def set_aside(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        agent = handled.request.path.split("/")[5]
+        found = [event.seq for event in truth.events if isinstance(event, events.SetAside) and event.agent == agent]
+        must(len(found) == 1, "A set-aside was acknowledged before it was on disk, or is in the ledger twice.")
+
+    def close(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        must(
+            truth.state is not None and truth.state.closed is not None,
+            "A close was acknowledged before it was on disk.",
+        )
+        self.settlement(handled, truth, body, answer)
+
+    def board(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        if answer.status == 304:
+            return
+        found = truth.boards.get(answer.body)
+        must(found is not None, "A board was served that never was on disk.")
+        assert found is not None
+        floor = handled.floor.get(handled.request.path.split("/")[3], 0)
+        must(found >= floor, f"A board was served without row {floor}, which was on disk before.")
+
+    def settlement(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found = msgspec.json.decode(answer.body, type=messages.SettlementView)
+        agent = self.agent_of(handled)
+        check_money(found, whole=agent is None)
+        if self._unchanged(handled, truth):
+            assert truth.state is not None
+            expected = settlement_view(truth.state, settlement_of(truth.state))
+            expected = expected if agent is None else own_view(expected, agent)
+            must(found == expected, "A settlement was served that does not follow from the ledger.")
+
+    def ledger(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        lines = truth.lines(self.agent_of(handled))
+        must(lines.startswith(answer.body), "A ledger was served that is not the one on disk.")
+        floor = handled.floor.get(handled.request.path.split("/")[3], 0)
+        must(answer.body.count(b"\n") >= floor, f"A ledger was served without row {floor}, which was on disk before.")
+
+    def me(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found, agent = msgspec.json.decode(answer.body, type=messages.AgentView), self.agent_of(handled)
+        must(found.agent == agent, "An agent was shown another agent's entry.")
+        must(0 <= found.horizon_left <= truth.events[0].horizon, "An agent has more pulls than its horizon.")
+        if self._unchanged(handled, truth):
+            assert truth.state is not None
+            expected = next(view for view in agent_views(truth.state, 0) if view.agent == agent)
+            expected.claim_in = found.claim_in  # it depends on the server's clock
+            must(found == expected, "An agent's entry does not follow from the ledger.")
+
+    def _unchanged(self, handled: Handled, truth: Truth) -> bool:
+        """Whether nothing was written since a request began: then its answer can only be about this state."""
+        return handled.floor.get(handled.request.path.split("/")[3]) == len(truth.rows)
+
+    # refusals, which must have their reason in the ledger
+
+    def _refused(self, what: str, id: str, handled: Handled) -> None:
+        found = refusal(handled.answer.status, handled.answer.body)
+        truth = self.truths.get(id)
+        code = found.code
+        if handled.token in self.owners:
+            must(code != "unknown_token", "A token that was given to a member is unknown.")
+        if truth is None or truth.state is None:
+            return
+        must(code != "no_such_collaboration", "A collaboration on disk is said not to exist.")
+        state, body = truth.state, _body(handled)
+        agent = self.owners.get(handled.token, ("", ""))[1]
+        if code == "closed":
+            must(state.closed is not None, "A collaboration is said to be closed that is open.")
+        elif code == "left":
+            must(state.members[agent].left, "An agent is said to have left that has not.")
+        elif code == "told_differently":
+            told = truth.told.get(body.get("pull", 0))
+            must(told is not None and told.reward != body.get("reward"), "A reward is refused as another one.")
+        elif code == "other_agents_pull":
+            must(truth.events[body["pull"] - 1].agent != agent, "An agent's own pull is said to be another's.")
+        elif code == "no_such_pull":
+            pull = body.get("pull", 0)
+            known = 0 < pull <= len(truth.rows) and isinstance(truth.events[pull - 1], events.Claim | events.Commit)
+            must(not known, "A pull on disk is said not to exist.")
+        elif code == "horizon_used":
+            must(state.members[agent].used >= state.config.horizon, "A horizon is said to be used that is not.")
+        elif code == "invite_used" and body.get("request"):
+            must((handled.token, body["request"]) not in self.joins, "A repeated join is refused.")
+
+
+def check_money(found: messages.SettlementView, whole: bool) -> None:
+    """Check that money sums to zero and stays within its bounds."""
+    must(found.charge - found.compensation == found.profit, "Money does not sum to zero.")
+    if whole:
+        nets = sum(row.net for row in found.rows)
+        must(nets + found.profit == 0, "The members' nets and the profit do not sum to zero.")
+        must(found.charge == sum(row.charge for row in found.rows), "The charges do not sum to their total.")
+    for row in found.rows:
+        must(row.net == row.compensation - row.charge, "A net is not the compensation less the charge.")
+        must(min(row.compensation, row.charge) >= 0, "A compensation or a charge is negative.")
+        if found.prepaid:
+            must(row.charge <= found.prepaid, "A member pays more than it prepaid.")
+            must(row.net >= -found.prepaid, "A member loses more than it prepaid.")
+    if found.underwriting is not None:
+        must(found.profit >= -found.underwriting, "The operator loses more than was underwritten.")
+    if found.settlement == "dues":
+        must(found.profit >= 0, "The operator loses with dues.")
+    if found.settlement == "none":
+        must(found.charge == found.compensation == 0, "Money moves without a settlement.")
+
+
+def _body(handled: Handled) -> Any:
+    try:
+        return msgspec.json.decode(handled.request.body or b"{}")
+    except msgspec.DecodeError:
+        return {}
+
+
+CHECKS: dict[str, Any] = {
+    "POST collaborations": Witness.create,
+    "POST agents": Witness.join,
+    "POST ask": Witness.ask,
+    "POST tell": Witness.tell,
+    "POST commits": Witness.commits,
+    "PATCH agents/me": Witness.consent,
+    "DELETE agents/me": Witness.leave,
+    "POST set-aside": Witness.set_aside,
+    "POST close": Witness.close,
+    "GET board": Witness.board,
+    "GET settlement": Witness.settlement,
+    "GET ledger": Witness.ledger,
+    "GET agents/me": Witness.me,
+}
