@@ -73,6 +73,7 @@ class Disk:
         self.held: dict[str, SimulatedStore] = {}  # locks of collaborations
         self.listeners: dict[SimulatedStore, Callable[[str, int], None]] = {}
         self.full_until = 0.0
+        self.machine = Machine(world, "database")  # with a clock of its own
 
     def store(self, machine: Machine) -> "SimulatedStore":
         """Return the store of a process."""
@@ -202,6 +203,7 @@ class SeveralStore(SimulatedStore):
                 raise Blocked
             self.disk.held |= dict.fromkeys(places, self)
         writing = _Held(self, places)
+        writing.now = self.disk.machine.clock()
         writing.news = {name: self._news(name, seq) for name, seq in places.items()}
         return writing
 

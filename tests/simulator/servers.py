@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from tests.simulator.disk import Disk, SimulatedStore
@@ -11,6 +12,7 @@ from tests.simulator.world import Crashed, Machine, World
 from partage.client.effects import Answer, Lost, Send
 from partage.service.http.app import create_app
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.readiness import Readiness
 from partage.service.store import StoreError
 
 OPERATOR = "the operator's token"
@@ -65,7 +67,7 @@ class Server:
         self.controller: Controller | None = None
         self.store: SimulatedStore | None = None
         while len(_apps) <= number:
-            _apps.append(create_app(None))  # type: ignore[arg-type]
+            _apps.append(create_app(SimpleNamespace(store=None, system=None)))  # type: ignore[arg-type]
         self.app = _apps[number]
 
     @property
@@ -93,6 +95,7 @@ class Server:
             self.machine.kill()
             return
         self.app.state.controller = self.controller = controller
+        self.app.state.readiness = Readiness(store, controller.system)
         self.world.counts["start"] += 1
         self.world.note(self.machine.name, "started")
 

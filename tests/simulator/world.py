@@ -77,11 +77,15 @@ class Machine:
 
     def system(self) -> System:
         """Return the clock, threads and randomness for a controller."""
-        return System(self.clock, self.in_thread, self.world.random.randbytes)
+        return System(self.clock, self.in_thread, self.world.random.randbytes, self.monotonic)
 
     def clock(self) -> int:
         """Return the wall clock's time in ms."""
         return START + round(1000 * self.world.loop.time()) + self.skew
+
+    def monotonic(self) -> int:
+        """Return the milliseconds since the world began, by a clock that nobody can set."""
+        return round(1000 * self.world.loop.time())
 
     def in_thread(self, work: Callable[..., T], *given: Any) -> Awaitable[T]:
         """Run a blocking function a little later. As in a thread, it runs even if nobody waits for it any more."""
