@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
-from tests.support.sequences import START, TRUTHFUL, Step, Table, configurations, created, played, sequences
+from tests.support.sequences import SECRET, START, TRUTHFUL, Step, Table, configurations, created, played, sequences
 
 from partage.errors import FileError
 from partage.ledger.chain import GENESIS, line, next_head, row_hash, seal
@@ -35,6 +35,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.settlement import settlement_of, settlement_view
 from partage.ledger.state import tie_order
+from partage.ledger.tallies import salts_of
 from partage.ledger.verify import lines as verify_lines
 from partage.ledger.verify import verify
 from partage.ledger.views import board_view
@@ -86,7 +87,7 @@ def forged(table: Table, change: Callable[[list[AnyEvent]], object], reader: str
     for event in events:
         row = seal(event, head)
         head = row.head
-        lines.append(line(row, event, reader))
+        lines.append(line(row, event, reader, salts_of(SECRET, table.state.members)))
     return lines
 
 
@@ -201,7 +202,7 @@ def test_a_members_copy_while_it_is_open() -> None:
 
 
 def test_whose_copy_cannot_always_be_told() -> None:
-    table = Table(created())
+    table = Table(created(format=4))  # later, the salts beside the close tell
     silent, other, _ = table.join(), table.join(0), table.join(1)
     assert table.work(other, lambda arm: 1.0).share
     assert not table.ask(other).share

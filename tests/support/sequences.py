@@ -14,12 +14,14 @@ from partage.ledger.events import FORMAT, AnyEvent, Create, Run, Tell
 from partage.ledger.fields import MOST_MONEY
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import Refused
-from partage.ledger.settlement import settlement_of
+from partage.ledger.settlement import closed_with
 from partage.ledger.state import State
+from partage.ledger.tallies import salts_of
 from partage.rules import live_parameters, live_rules
 from partage.settle import SETTLEMENTS
 
 START = 1_700_000_000_000  # ms
+SECRET = b"of all these tests"  # of the tallies
 TRUTHFUL = ("paper", "equal-share", "equal-share-expected")  # settlements that assume truthful members
 Step = tuple[Any, ...]
 
@@ -107,7 +109,7 @@ class Table:
         return self.move(moves.set_aside, agent, reason)
 
     def close(self) -> Any:
-        return self.move(moves.close, settlement_of(self.state))
+        return self.move(moves.close, closed_with(self.state, SECRET))
 
     def work(self, agent: str, reward: Callable[[int], float]) -> Any:
         """Ask, and tell the reward at once if the pull is a claim."""
@@ -118,7 +120,8 @@ class Table:
 
     def lines(self, reader: str | None = None) -> list[bytes]:
         """Return the lines of the ledger's file."""
-        return [line(row, event, reader) for row, event in zip(self.rows, self.events, strict=True)]
+        salts = salts_of(SECRET, self.state.members)
+        return [line(row, event, reader, salts) for row, event in zip(self.rows, self.events, strict=True)]
 
 
 def balances(rule: str) -> st.SearchStrategy[float | str | None]:

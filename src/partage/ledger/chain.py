@@ -9,9 +9,12 @@ row.
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from partage.ledger.events import AnyEvent, Commit, Tell, encode
+import msgspec
+
+from partage.ledger.events import AnyEvent, Close, Commit, Tell, encode
 
 GENESIS = "0" * 64  # the head before the first line
 
@@ -57,12 +60,17 @@ def seal(event: AnyEvent, head: str, salt: bytes | None = None) -> Row:
     return Row(event.seq, body, salt, next_head(head, row_hash(salt, body)), pull)
 
 
-def line(row: Row, event: AnyEvent, reader: str | None) -> bytes:
+def line(row: Row, event: AnyEvent, reader: str | None, salts: Mapping[str, bytes] | None = None) -> bytes:
     """Return a row as a line of the ledger's file, for the operator (None) or for an agent.
 
-    An agent sees everything but the other agents' commit pulls, of which it sees the hashes.
+    An agent sees everything but the other agents' commit pulls, of which it sees the hashes. Beside the tallies of a
+    close event, the operator sees the `salts` of all members, and an agent its own.
     """
     if reader is not None and isinstance(event, Commit) and event.agent != reader:
         hashed = row_hash(row.salt, row.body).hex()
         return f'{{"head":"{row.head}","row_hash":"{hashed}","seq":{row.seq}}}\n'.encode()
-    return b'{"head":"%b","row":%b,"salt":"%b"}\n' % (row.head.encode(), row.body, row.salt.hex().encode())
+    shown = b'{"head":"%b","row":%b,"salt":"%b"' % (row.head.encode(), row.body, row.salt.hex().encode())
+    if salts and isinstance(event, Close) and event.tallies:
+        seen = {agent: salt.hex() for agent, salt in salts.items() if reader in (None, agent)}
+        shown += b',"tally":' + msgspec.json.encode(seen)
+    return shown + b"}\n"

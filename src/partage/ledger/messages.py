@@ -199,6 +199,7 @@ class CollaborationView(Struct):
     `coverage` is null if the settlement reads no confidence from the record, and in formats 1 and 2, where it is
     1 - 2/T. `prepaid` is null if members prepay nothing, and `underwriting` if nothing limits what the operator may
     lose or if nothing can be lost. If `named_commits` is false, commits earn nothing and are reported as a number.
+    `terms` says what the settlement means for a member, and what members see of each other at the close.
     `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
     is true, members sign their requests.
     """
@@ -229,6 +230,7 @@ class CollaborationView(Struct):
     named_commits: bool = True
     signed: bool = False
     key: str = ""
+    terms: str = ""
 
 
 class AgentView(Struct):
@@ -278,7 +280,8 @@ class SettlementView(Struct):
     """The settlement, in micro-units. Before the close: what it would be if the collaboration closed now.
 
     `scale` is the fraction of the compensations that is paid, `prepaid` what every member prepaid, and `underwriting`
-    the most that the operator may lose; null: there is no limit.
+    the most that the operator may lose; null: there is no limit. `salts`, by agent and in hex, open the entries in
+    the close event's tallies: the operator sees all of them, and a member its own.
     """
 
     closed: bool
@@ -295,6 +298,7 @@ class SettlementView(Struct):
     scale: float = 1.0
     prepaid: int = 0
     underwriting: int | None = None
+    salts: dict[str, str] = {}
 
 
 # --- checks ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ serve requests; `verify` plays them again to check a ledger.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
@@ -30,8 +30,6 @@ from partage.ledger.events import (
 )
 from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
-from partage.settle.core import arms_left
-from partage.settle.money import Settled
 
 _E = TypeVar("_E", bound=Event)
 
@@ -61,28 +59,13 @@ def create(now: int, tie_seed: str, **config: object) -> Create:
     return Create(seq=1, time=now, format=FORMAT, tie_seed=tie_seed, **config)  # type: ignore[arg-type]
 
 
-def close(turn: Turn, settled: Settled) -> Close:
-    """End the collaboration with this settlement of its state; a closed one keeps its close event."""
-    state = turn.state
-    if state.closed is not None:
-        return state.closed
-    explore, commit = state.totals()
-    ceilings, prepays = settled.ceilings, state.settlement.is_prepaid
-    stated: dict[str, object] = {"commit": tuple(commit)} if state.names_commits else {}
-    if state.format > 3:
-        stated |= {"left": tuple(arms_left(state.settlement, state.board)), "scale": settled.scale}
-    if prepays:
-        charges = {account.charge for account in settled.accounts}  # everyone's is the same
-        stated |= {"prepaid": settled.prepaid, "charge": max(charges, default=0)}
-    return turn.write(
-        Close,
-        explore=tuple(explore),
-        common_charge=None if prepays else settled.common_charge,
-        ceilings=None if ceilings is None else dict(zip(state.members, ceilings, strict=True)),
-        ceiling_seed=state.settlement.ceiling_seed,
-        profit=settled.profit,
-        **stated,
-    )
+def close(turn: Turn, stated: Mapping[str, object]) -> Close:
+    """End the collaboration; a closed one keeps its close event.
+
+    `stated` is what `partage.ledger.settlement.closing` computed from the state as it is now.
+    """
+    closed = turn.state.closed
+    return turn.write(Close, **stated) if closed is None else closed
 
 
 def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:

@@ -5,8 +5,8 @@ second, so `inputs` copies what a settlement reads from the state, and `settled`
 a collaboration is closed, the close event states what was measured, and the rest is arithmetic.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -15,18 +15,23 @@ from partage.board import Board
 from partage.ledger.events import Close
 from partage.ledger.messages import SettlementRow, SettlementView
 from partage.ledger.state import State
+from partage.ledger.tallies import tallies_of
 from partage.settle import Settlement
-from partage.settle.core import Measured
+from partage.settle.core import Measured, arms_left
 from partage.settle.money import Settled, micro_units, settle
 
 
 class Row(NamedTuple):
-    """An agent and its numbers of pulls."""
+    """An agent and its pulls of each arm: explore pulls that were reported, and commits with an arm.
+
+    `commits` is how many commits its row of the settlement shows.
+    """
 
     agent: str
     name: str
-    explore: int
-    commit: int
+    explore: Mapping[int, int]
+    commit: Mapping[int, int]
+    commits: int
 
 
 class Inputs(NamedTuple):
@@ -40,11 +45,10 @@ class Inputs(NamedTuple):
         From the configuration.
     board
         The board, without `by_member`: no settlement reads it, and it is large.
-    pulls
-        Settled pulls, one row per agent in order of joining, one column per arm: explore pulls that were reported,
-        and commit pulls if these are paid.
     agents
-        The agents, in the same order.
+        The agents, in order of joining.
+    named, format
+        Whether commits are settled with their arms, and the collaboration's format.
     closed
         The close event; None while the collaboration is open.
     """
@@ -54,25 +58,46 @@ class Inputs(NamedTuple):
     value: float
     fee: float
     board: Board
-    pulls: Sequence[Sequence[int]]
     agents: tuple[Row, ...]
+    named: bool
+    format: int
     closed: Close | None
+
+    def pulls(self) -> list[list[int]]:
+        """Return the settled pulls, one row per agent, one column per arm: with commit pulls if these are named."""
+        found = []
+        for row in self.agents:
+            pulls = [0] * self.board.arms
+            for counts in (row.explore, row.commit) if self.named else (row.explore,):
+                for arm, count in counts.items():
+                    pulls[arm] += count
+            found.append(pulls)
+        return found
+
+    def total(self, kind: str) -> tuple[int, ...]:
+        """Return the `explore` or the `commit` pulls of each arm, of all agents together."""
+        found = [0] * self.board.arms
+        for row in self.agents:
+            for arm, pulls in getattr(row, kind).items():
+                found[arm] += pulls
+        return tuple(found)
 
 
 def inputs(state: State) -> Inputs:
     """Copy what the settlement of a state reads."""
     config = state.config
     agents = tuple(
-        Row(member.id, member.name, sum(member.explore.values()), state.commits_of(member.id))
+        Row(member.id, member.name, dict(member.explore), dict(member.commit), state.commits_of(member.id))
         for member in state.members.values()
     )
     board = state.board.copy(by_member=False)
-    return Inputs(state.seq, state.settlement, config.value, config.fee, board, state.pulls(), agents, state.closed)
+    terms = (state.settlement, config.value, config.fee)
+    return Inputs(state.seq, *terms, board, agents, state.names_commits, state.format, state.closed)
 
 
 def settled(given: Inputs) -> Settled:
     """Return the settlement. If the collaboration is closed, what the close event states stands."""
-    return settle(given.settlement, given.board, given.pulls, given.value, _measured(given))
+    return settle(given.settlement, given.board, given.pulls(), given.value, _measured(given))
 
 
 def _measured(given: Inputs) -> Measured | None:
@@ -86,6 +111,41 @@ def _measured(given: Inputs) -> Measured | None:
         None if ceilings is None else tuple(ceilings[row.agent] for row in given.agents),
         None if closed.left is UNSET else closed.left,
     )
+
+
+def closing(given: Inputs, found: Settled, secret: bytes) -> dict[str, Any]:
+    """Return what the close event of this settlement states.
+
+    `secret` is known to the operator alone; the salts of the tallies follow from it.
+    """
+    settlement, ceilings = given.settlement, found.ceilings
+    agents = [row.agent for row in given.agents]
+    stated: dict[str, Any] = {
+        "explore": given.total("explore"),
+        "common_charge": None if settlement.is_prepaid else found.common_charge,
+        "ceilings": None if ceilings is None else dict(zip(agents, ceilings, strict=True)),
+        "ceiling_seed": settlement.ceiling_seed,
+        "profit": found.profit,
+    }
+    if given.named:
+        stated["commit"] = given.total("commit")
+    if given.format > 3:
+        stated |= {"left": tuple(arms_left(settlement, given.board)), "scale": found.scale}
+    if settlement.is_prepaid:
+        charges = {account.charge for account in found.accounts}  # everyone's is the same
+        stated |= {"prepaid": found.prepaid, "charge": max(charges, default=0)}
+    if given.named and given.format > 4:
+        stated["tallies"] = tallies_of({row.agent: row.commit for row in given.agents}, secret)
+        if settlement.has_ceilings:
+            pulls = {row.agent: sum(row.explore.values()) + sum(row.commit.values()) for row in given.agents}
+            stated["pulls"] = pulls
+    return stated
+
+
+def closed_with(state: State, secret: bytes) -> dict[str, Any]:
+    """Return what the close event of a state would state now."""
+    given = inputs(state)
+    return closing(given, settled(given), secret)
 
 
 def settlement_of(state: State) -> Settled:
@@ -103,8 +163,8 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         SettlementRow(
             row.agent,
             row.name,
-            row.explore,
-            row.commit,
+            sum(row.explore.values()),
+            row.commits,
             account.compensation,
             account.charge,
             account.net,
@@ -145,5 +205,6 @@ def csv_lines(view: SettlementView) -> Iterator[list[int | float | str | None]]:
 
 
 def own_view(view: SettlementView, agent: str) -> SettlementView:
-    """Return a settlement as an agent sees it: its own row, and the totals."""
-    return msgspec.structs.replace(view, rows=[row for row in view.rows if row.agent == agent])
+    """Return a settlement as an agent sees it: its own row and salt, and the totals."""
+    own = {other: salt for other, salt in view.salts.items() if other == agent}
+    return msgspec.structs.replace(view, rows=[row for row in view.rows if row.agent == agent], salts=own)

@@ -29,7 +29,7 @@ from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "6"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "7"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -114,6 +114,7 @@ class _Snapshot(Struct):
     cancelled: set[int]
     invites: dict[str, str]
     windows: list[Window]
+    led: set[int]
     closed: Close | None
 
 
@@ -171,6 +172,7 @@ class State:
             self.windows.append(Window(0, ((create.seq, -1, bits(())),)))
         self.closed: Close | None = None
         self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
+        self.led: set[int] = set()  # the arms that ever led
         self._leading = -1
         self._key = run_key(create.tie_seed)
 
@@ -488,6 +490,8 @@ class State:
         board = self.board
         board.leading = self.rule.leading(board)
         self._leading = board.leader() if any(board.active) else -1
+        if self._leading >= 0:
+            self.led.add(self._leading)
 
     # snapshots
 
@@ -513,6 +517,7 @@ class State:
             cancelled=self.cancelled,
             invites=self.invites,
             windows=list(self.windows),
+            led=self.led,
             closed=self.closed,
         )
         return msgspec.msgpack.encode(kept)
@@ -543,7 +548,7 @@ class State:
             board.claims[handed.arm] += 1
         for handed in (*state.claims.values(), *state.late.values()):
             state._count_claim(handed.agent, handed.arm, 1)
-        state.windows = deque(kept.windows)
+        state.windows, state.led = deque(kept.windows), kept.led
         state._see_leader()
         return state
 

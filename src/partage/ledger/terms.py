@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from partage.ledger.config import PREPAID
+from partage.ledger.events import FORMAT
 from partage.ledger.fields import LEAST_MONEY
 
 BOOKS = "Partage keeps the books; the money moves elsewhere."
@@ -31,8 +32,18 @@ SUMMARIES = {
 }
 
 
-def for_member(settlement: str, prepaid: float | None = None, underwriting: float | None = None) -> str:
-    """Return what a settlement means for somebody who is about to join.
+# What members learn of each other at the close where commits are paid, from format 5 on.
+TALLIED = (
+    "At the close, all members see how many commit pulls of each option every member was paid for, without names; "
+    "in a small group they can tell whose each number is."
+)
+COUNTED = "They also see, by name, how many pulls of each member were settled."
+
+
+def for_member(
+    settlement: str, prepaid: float | None = None, underwriting: float | None = None, format: int = FORMAT
+) -> str:
+    """Return what a settlement means for somebody who is about to join, in a collaboration of this format.
 
     >>> for_member("pool", 20.0, 0.0)
     'You prepay 20; you may get back more or less, and you never lose more than 20.'
@@ -51,8 +62,13 @@ def for_member(settlement: str, prepaid: float | None = None, underwriting: floa
     )
     return (
         "At the end, members who tried worse options for the others are compensated, and everyone pays their share"
-        f"{limit}; this assumes truthful members."
+        f"{limit}; this assumes truthful members.{_disclosed(settlement) if format > 4 else ''}"
     )
+
+
+def _disclosed(settlement: str) -> str:
+    """Return what members agree to disclose at the close."""
+    return f" {TALLIED}" + (f" {COUNTED}" if settlement.startswith("equal-share") else "")
 
 
 def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:

@@ -6,6 +6,7 @@ from itertools import islice
 from msgspec import UNSET
 
 from partage.board import radius
+from partage.ledger import terms
 from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
 from partage.ledger.state import State
 from partage.rules import live_parameters
@@ -71,6 +72,8 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
     `key` is the public key of the server's checkpoints, for collaborations whose first row does not state it.
     """
     config = state.config
+    prepaid = None if config.prepaid is UNSET else config.prepaid
+    underwriting = None if config.underwriting is UNSET else config.underwriting
     return CollaborationView(
         id=config.collaboration,
         name=config.name,
@@ -92,12 +95,13 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         closed=state.closed is not None,
         parameters=_parameters(state),
         format=state.format,
-        prepaid=None if config.prepaid is UNSET else config.prepaid,
-        underwriting=None if config.underwriting is UNSET else config.underwriting,
+        prepaid=prepaid,
+        underwriting=underwriting,
         claim_interval=state.claim_interval / 1000,
         named_commits=state.names_commits,
         signed=config.signed is True,
         key=key if config.key is UNSET else config.key,
+        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
     )
 
 

@@ -68,7 +68,7 @@ def verify(
     try:
         for text in read_lines(source):
             line = check_line(text, lines + 1, at)
-            replay.take(line.event)
+            replay.take(line.event, line.salts)
             lines, at = lines + 1, line.head
             if at == saved:
                 saved_line = lines

@@ -4,13 +4,15 @@ Where commits are not paid, every member sees all that money depends on, so its 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET
 
 from partage.errors import MissingExtra
 from partage.ledger.events import Close
 from partage.ledger.state import State
+from partage.ledger.tallies import has_entries, wrong_form
 from partage.ledger.verify.lines import Wrong
 from partage.settle.core import Measured, arms_left
 from partage.settle.money import (
@@ -29,30 +31,38 @@ from partage.settle.money import (
 TOLERANCE = 1e-9  # the logarithms of another platform may differ in the last digit of a ceiling or a threshold
 
 
-def check_close(state: State, event: Close, whole: bool, owner: str | None) -> bool:
-    """Check the close event against the state before it.
+class Reader(NamedTuple):
+    """Who reads a ledger: the agent whose copy it is, if that is known, and what the copy shows.
 
-    Parameters
-    ----------
-    state, event
-        The state before the close, and the close event.
-    whole
-        Whether no commit pulls are hidden.
-    owner
-        The agent whose copy it is, if that is known.
+    `hidden` counts the lines that it hides, and `salts` has those that it shows of the tallies, by agent.
+    """
+
+    owner: str | None
+    hidden: int
+    salts: Mapping[str, bytes]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no commit pulls are hidden."""
+        return not self.hidden
+
+
+def check_close(state: State, event: Close, reader: Reader) -> bool:
+    """Check the close event against the state before it.
 
     Returns
     -------
     bool
-        Whether the ceilings were computed again: of all agents, or on a copy of its owner. An install without the
-        packages for it takes them on trust.
+        Whether the ceilings were computed again: of all agents, or in formats before 5 on a copy of its owner. An
+        install without the packages for it takes them on trust.
     """
     _check_fields(state, event)
-    _check_totals(state, event, whole)
+    _check_totals(state, event, reader.whole)
+    _check_tallies(state, event, reader)
+    _check_pulls(state, event, reader)
     if state.format > 3:
         _check_left(state, event)
-    known = [agent for agent in state.members if whole or agent == owner]
-    checked = _check_ceilings(state, event, known)
+    checked = _check_ceilings(state, event, _known_pulls(state, event, reader))
     if state.settlement.is_prepaid:
         _check_prepaid(state, event)
         return checked
@@ -62,6 +72,11 @@ def check_close(state: State, event: Close, whole: bool, owner: str | None) -> b
     else:
         _check_underwritten(state, event)
     return checked
+
+
+def tallied(state: State) -> bool:
+    """Whether a close event tallies the paid commits of each member."""
+    return state.format > 4 and state.names_commits
 
 
 def account_of(state: State, event: Close, agent: str) -> Account:
@@ -89,6 +104,8 @@ def _check_fields(state: State, event: Close) -> None:
         "scale": state.format > 3,
         "prepaid": state.settlement.is_prepaid,
         "charge": state.settlement.is_prepaid,
+        "tallies": tallied(state),
+        "pulls": tallied(state) and state.settlement.has_ceilings,
     }
     for name, there in expected.items():
         if (getattr(event, name) is not UNSET) != there:
@@ -113,6 +130,57 @@ def _any_above(seen: Iterable[int], stated: Iterable[int]) -> bool:
     return any(shown > total for shown, total in zip(seen, stated, strict=True))
 
 
+def _check_tallies(state: State, event: Close, reader: Reader) -> None:
+    """Check the form and the sums of the tallies, and each entry whose member and salt the reader knows."""
+    if event.tallies is UNSET:
+        return
+    assert event.commit is not UNSET
+    wrong = wrong_form(event.tallies, event.commit, state.led, len(state.members), state.config.horizon)
+    if wrong:
+        raise Wrong(wrong)
+    commits = {agent: member.commit for agent, member in state.members.items()}
+    for tally in event.tallies:
+        stated = sorted(count for _, count in tally.entries)
+        seen = sorted(own.get(tally.arm, 0) for own in commits.values())
+        if reader.whole and stated != seen:
+            raise Wrong("the counts of a tally do not match the lines before it.")
+        if stated.count(0) < seen.count(0) - reader.hidden:
+            raise Wrong("its tallies have more members with commit pulls than there are lines that count them.")
+    if event.tallies and (not reader.salts or reader.owner not in (None, *reader.salts)):
+        raise Wrong("it comes without the salts of its tallies, so nobody can find their own entries.")
+    for agent, salt in reader.salts.items():
+        if not has_entries(event.tallies, agent, commits[agent], salt):
+            raise Wrong(f"its tallies do not have the commit pulls of agent {agent} that the lines before it count.")
+
+
+def _check_pulls(state: State, event: Close, reader: Reader) -> None:
+    """Check every agent's settled pulls, from which the ceilings follow."""
+    if event.pulls is UNSET:
+        return
+    assert event.commit is not UNSET
+    assert event.tallies is not UNSET
+    if event.pulls.keys() != state.members.keys():
+        raise Wrong("it does not state the pulls of every agent.")
+    fewest, most = (sum(pick(count for _, count in tally.entries) for tally in event.tallies) for pick in (min, max))
+    for agent, member in state.members.items():
+        commits = event.pulls[agent] - sum(member.explore.values())
+        if agent == reader.owner or reader.whole:
+            if commits != sum(member.commit.values()):
+                raise Wrong(f"it does not state the pulls of agent {agent} as the lines before it count them.")
+        elif not fewest <= commits <= min(most, state.config.horizon - member.used):
+            raise Wrong(f"the pulls of agent {agent} do not fit the tallies and its horizon.")
+    if sum(event.pulls.values()) != sum(event.explore) + sum(event.commit):
+        raise Wrong("the pulls of all agents do not sum to the totals of all arms.")
+
+
+def _known_pulls(state: State, event: Close, reader: Reader) -> dict[str, int]:
+    """Return the settled pulls of the agents for whom they are known."""
+    if event.pulls is not UNSET:
+        return event.pulls
+    known = [agent for agent in state.members if reader.whole or agent == reader.owner]
+    return {agent: sum(state.pulls_of(agent)) for agent in known}
+
+
 def _check_left(state: State, event: Close) -> None:
     """Check the arms left. Those that another platform's logarithms may have decided either way are accepted."""
     stated = list(event.left or ())
@@ -124,7 +192,7 @@ def _check_left(state: State, event: Close) -> None:
 # --- ceilings and charges -------------------------------------------------------------------------------------
 
 
-def _check_ceilings(state: State, event: Close, known: list[str]) -> bool:
+def _check_ceilings(state: State, event: Close, known: Mapping[str, int]) -> bool:
     """Check that the ceilings are there, and compute again those of the agents whose pulls are all known."""
     settlement, stated = state.settlement, event.ceilings
     if not settlement.has_ceilings:
@@ -136,7 +204,7 @@ def _check_ceilings(state: State, event: Close, known: list[str]) -> bool:
     if not all(0 <= ceiling <= state.config.horizon for ceiling in stated.values()):
         raise Wrong("a ceiling is not between 0 and the horizon.")
     try:
-        computed = ceilings_of(settlement, state.board, [sum(state.pulls_of(agent)) for agent in known], _left(event))
+        computed = ceilings_of(settlement, state.board, [*known.values()], _left(event))
     except MissingExtra:
         return False
     assert computed is not None

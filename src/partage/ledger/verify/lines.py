@@ -11,11 +11,15 @@ from partage.errors import FileError, InputError
 from partage.ledger.chain import next_head, row_hash
 from partage.ledger.events import AnyEvent, decode, encode
 from partage.ledger.refusals import Refused
+from partage.ledger.tallies import SALT
 
-LONGEST_LINE = 64 * 2**20  # bytes: far more than a close event with a hundred thousand agents takes
+LONGEST_LINE = 256 * 2**20  # bytes: more than a close event takes that tallies 1,000 arms of 1,000 members
 
-# A line as `chain.line` writes it: a row and its salt, or, if it is hidden, its hash and number.
-_SHOWN = re.compile(rb'\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"\}\n?', re.DOTALL)
+# A line as `chain.line` writes it: a row and its salt, or, if it is hidden, its hash and number. The salts of a close
+# event's tallies come after it.
+_SHOWN = re.compile(
+    rb'\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"(?:,"tally":(\{.*\}))?\}\n?', re.DOTALL
+)
 _HIDDEN = re.compile(rb'\{"head":"([0-9a-f]{64})","row_hash":"([0-9a-f]{64})","seq":([1-9][0-9]{0,17})\}\n?')
 
 _BAD_HASH = "its hash does not match: this row, or a line before it, was changed."
@@ -30,10 +34,15 @@ class Wrong(Exception):
 
 
 class Line(NamedTuple):
-    """A line whose number and hash are right: the head after it, and its event (None if it is hidden)."""
+    """A line whose number and hash are right.
+
+    It has the head after it, its event (None if it is hidden), and the salts of the tallies that the reader knows, by
+    agent.
+    """
 
     head: str
     event: AnyEvent | None
+    salts: dict[str, bytes] | None = None
 
 
 def read_lines(source: str | Path | Iterable[bytes | str]) -> Iterator[bytes]:
@@ -81,7 +90,18 @@ def check_line(text: bytes, number: int, head: str) -> Line:
         raise Wrong(_BAD_HASH)
     if event is not None and encode(event) != body:  # or two files could say the same and have different hashes
         raise Wrong("its row is not in canonical form: the controller writes the same event in other bytes.")
-    return Line(stated, event)
+    return Line(stated, event, None if shown is None or shown[4] is None else _salts(shown[4]))
+
+
+def _salts(text: bytes) -> dict[str, bytes]:
+    """Return the salts beside a close event."""
+    try:
+        salts = {agent: bytes.fromhex(salt) for agent, salt in msgspec.json.decode(text, type=dict[str, str]).items()}
+    except (msgspec.MsgspecError, ValueError):
+        salts = {"": b""}
+    if any(len(salt) != SALT for salt in salts.values()):
+        raise Wrong("the salts of its tallies are not salts by agent.")
+    return salts
 
 
 def _event(body: bytes, matches: bool) -> AnyEvent:

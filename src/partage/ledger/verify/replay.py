@@ -1,7 +1,7 @@
 """Play a ledger again: each event must be what its move writes on the state before it."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
 from msgspec import UNSET
@@ -29,7 +29,7 @@ from partage.ledger.fields import checked_name, checked_reason, checked_request,
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
-from partage.ledger.verify.closing import check_close
+from partage.ledger.verify.closing import Reader, check_close
 from partage.ledger.verify.lines import Wrong
 from partage.ledger.verify.tolerance import TolerantState
 
@@ -47,6 +47,8 @@ class Replay:
         How many events were hidden.
     shown
         The agents whose commit pulls are not hidden.
+    salts
+        The salts beside the last line, by agent: those of the close event's tallies.
     ticks
         How often the clock advanced.
     ceilings_checked
@@ -58,6 +60,7 @@ class Replay:
         self.state: TolerantState | None = None
         self.hidden = self.ticks = 0
         self.shown: set[str] = set()
+        self.salts: dict[str, bytes] = {}
         self.ceilings_checked = False
 
     @property
@@ -65,10 +68,12 @@ class Replay:
         """The agent whose copy it is; None if that is unknown."""
         if self.agent is not None or not self.hidden:
             return self.agent
-        return next(iter(self.shown)) if len(self.shown) == 1 else None
+        seen = self.shown | self.salts.keys()
+        return next(iter(seen)) if len(seen) == 1 else None
 
-    def take(self, event: AnyEvent | None) -> None:
-        """Play the next event; None if it is hidden."""
+    def take(self, event: AnyEvent | None, salts: Mapping[str, bytes] | None = None) -> None:
+        """Play the next event, None if it is hidden; beside a close event, with the salts of its tallies."""
+        self.salts = dict(salts or {})
         state = self.state
         if state is None:
             if event is None:
@@ -93,7 +98,7 @@ class Replay:
 
     def _check_owner(self) -> None:
         """Check that a copy with hidden lines is not the copy of an agent other than the one named."""
-        if self.agent is not None and self.hidden and self.shown - {self.agent}:
+        if self.agent is not None and self.hidden and (self.shown | self.salts.keys()) - {self.agent}:
             raise Wrong("This is not the given agent's copy: it shows another agent's commit pulls.", False)
 
     def _play(self, state: TolerantState, event: AnyEvent) -> None:
@@ -105,7 +110,9 @@ class Replay:
             raise Wrong("its agent has not joined.")
         if isinstance(event, Close):
             self._check_owner()
-            self.ceilings_checked = check_close(state, event, not self.hidden, self.owner)
+            if self.salts and (not event.tallies or not self.salts.keys() <= state.members.keys()):
+                raise Wrong("it has salts that belong to none of its tallies.")
+            self.ceilings_checked = check_close(state, event, Reader(self.owner, self.hidden, self.salts))
             state.apply(event)
             return
         if isinstance(event, Tick):

@@ -154,6 +154,7 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
         _describe_public(found, state, owner)
         return
     measured = closed.ceilings is not None
+    proven = closed.tallies is not UNSET
     if owner is not None:
         found.row = _row(state, owner)
         ceiling = ", ceiling" if measured and replay.ceilings_checked else ""
@@ -165,11 +166,24 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
         "All agents' explore pulls add up to the totals of the close event, and its common charge and profit follow "
         "from its totals" + (" and ceilings." if measured else ".")
     )
+    if proven:
+        ceilings = ", and all ceilings follow from the agents' pulls" if measured and replay.ceilings_checked else ""
+        found.checked.append(
+            "The tallies of the close event have one entry per member, your own commit pulls among them; they sum to "
+            f"the totals, and only arms that led have commit pulls{ceilings}."
+        )
     _describe_limit(found, state)
-    found.trusted.append("All agents' commit pulls of each arm, as the close event sums them up.")
-    if measured and replay.ceilings_checked:
+    if proven:
+        others = " and pulls" if measured else ""
+        found.trusted.append(
+            f"Each other agent's entries in the tallies{others}: that agent checks them in its own copy. Whoever did "
+            "not may have been given other commit pulls, up to the rest of its horizon."
+        )
+    else:
+        found.trusted.append("All agents' commit pulls of each arm, as the close event sums them up.")
+    if measured and replay.ceilings_checked and not proven:
         found.trusted.append("The ceilings of the other agents, as the close event states them.")
-    elif measured:
+    elif measured and not replay.ceilings_checked:
         found.trusted.append(f"The ceilings of all agents, as the close event states them. {_NEEDS_SERVER}")
 
 

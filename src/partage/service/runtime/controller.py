@@ -80,7 +80,7 @@ class Controller:
         self.library = Library(store, self.system, snapshot_every)
         self.sessions = Sessions(store, self.system, operator_token)
         self.invites = Invites(store, self.system, self.library)
-        self.settlements = Settlements(self.system, self.library)
+        self.settlements = Settlements(self.system, self.library, self.secret)
         self.stopping = asyncio.Event()
         self.call = self.system.store_calls(store.several)
 
@@ -148,12 +148,13 @@ class Controller:
         """Return the ledger's lines, for the operator (None) or an agent."""
         book = await self.library.fresh(collaboration)
         last = book.state.seq
+        salts = self.settlements.salts(book.state)
 
         async def lines() -> AsyncIterator[bytes]:
             after = 0
             while after < last:
                 rows: list[Row] = await self.call(self.store.rows, collaboration, after, min(LINES, last - after))
-                yield b"".join(line(row, decode(row.body), reader) for row in rows)
+                yield b"".join(line(row, decode(row.body), reader, salts) for row in rows)
                 after = rows[-1].seq
 
         return lines()

@@ -1,4 +1,6 @@
-"""The server's secret: from it follow the key of all checkpoints, and the operator's part of every tie order."""
+"""The server's secret: from it follow the key of all checkpoints, the operator's part of every tie order, and the
+salts of every close.
+"""
 
 import hashlib
 import hmac
@@ -28,6 +30,10 @@ class ServerSecret:
     def tie_seed(self, collaboration: str) -> bytes:
         """Return the operator's part of a collaboration's tie order: 16 bytes."""
         return self._derived(f"partage/tie-seed/v1\n{collaboration}")[:16]
+
+    def tallies(self, collaboration: str) -> bytes:
+        """Return what the salts of a collaboration's tallies follow from, at its close."""
+        return self._derived(f"partage/tallies/v1\n{collaboration}")
 
     def _derived(self, purpose: str) -> bytes:
         return hmac.digest(self._secret, purpose.encode(), "sha256")

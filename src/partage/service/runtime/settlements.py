@@ -4,16 +4,19 @@ A settlement that measures ceilings can take seconds, so it is computed in a thr
 """
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 from partage.ledger import moves
 from partage.ledger.messages import SettlementView
 from partage.ledger.refusals import Refused
-from partage.ledger.settlement import Inputs, inputs, settled, settlement_view
+from partage.ledger.settlement import Inputs, closing, inputs, settled, settlement_view
 from partage.ledger.state import State
+from partage.ledger.tallies import salts_of
 from partage.service.runtime.book import Preview
 from partage.service.runtime.library import Library
+from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.system import System
-from partage.settle.money import Settled
 
 PREVIEW_PAUSE = 2000  # ms between two previews of the settlement for a page
 PREVIEW_SHARE = 5  # and at least this many times what the last one took
@@ -30,9 +33,10 @@ class Stale(Refused):
 class Settlements:
     """The settlements of all collaborations."""
 
-    def __init__(self, system: System, library: Library) -> None:
+    def __init__(self, system: System, library: Library, secret: ServerSecret) -> None:
         self._library = library
         self._system = system
+        self._secret = secret
 
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
         """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
@@ -46,6 +50,7 @@ class Settlements:
                 return kept.view
             began, given = clock(), inputs(state)
             view = settlement_view(given, await self._system.in_thread(settled, given))
+            view.salts = {agent: salt.hex() for agent, salt in self.salts(state).items()}
             now = clock()
             if book.state is state:  # otherwise the state was reloaded, and `seq` may count other events
                 book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
@@ -53,22 +58,32 @@ class Settlements:
 
     async def close(self, collaboration: str) -> SettlementView:
         """Close a collaboration and return its settlement; closing it again returns the same."""
-        book = await self._library.fresh(collaboration)
+        book, secret = await self._library.fresh(collaboration), self._secret.tallies(collaboration)
         for attempt in range(1, ATTEMPTS + 1):
             state = book.state
             given = inputs(state)
             # The last time, the state waits for its settlement: a busy board could otherwise delay the close forever.
-            found = await self._system.in_thread(settled, given) if attempt < ATTEMPTS else None
+            found = await self._system.in_thread(self._closing, given, secret) if attempt < ATTEMPTS else None
 
             def move(
-                turn: moves.Turn, state: State = state, given: Inputs = given, found: Settled | None = found
+                turn: moves.Turn, state: State = state, given: Inputs = given, found: dict[str, Any] | None = found
             ) -> None:
                 if turn.state.closed is None:
                     if found is not None and (turn.state is not state or state.seq != given.seq):
                         raise Stale
-                    moves.close(turn, found or settled(inputs(turn.state)))
+                    moves.close(turn, found or self._closing(inputs(turn.state), secret))
 
             with contextlib.suppress(Stale):
                 await self._library.put(book, move)
                 break
         return await self.view(collaboration)
+
+    @staticmethod
+    def _closing(given: Inputs, secret: bytes) -> dict[str, Any]:
+        return closing(given, settled(given), secret)
+
+    def salts(self, state: State) -> Mapping[str, bytes]:
+        """Return the salts of the members in the tallies of a close, by agent; empty where nothing is tallied."""
+        if state.closed is None or not state.closed.tallies:
+            return {}
+        return salts_of(self._secret.tallies(state.config.collaboration), state.members)
