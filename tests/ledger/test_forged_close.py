@@ -26,7 +26,7 @@ SHARES = ("equal-share", "equal-share-expected")
 
 @cache
 def a_game(settlement: str = "equal-share-expected", format: int = 5) -> Table:
-    """A closed collaboration of eight: two explore and commit, one leaves without a commit, and the others only commit.
+    """A closed collaboration of eight: two explore and commit, one leaves without a commit, the others only commit.
 
     Nobody shares the last arm, so it never led.
     """

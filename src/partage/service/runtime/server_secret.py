@@ -1,6 +1,4 @@
-"""The server's secret: from it follow the key of all checkpoints, the operator's part of every tie order, and the
-salts of every close.
-"""
+"""The server's secret: from it follow the key of all checkpoints, every tie order, and the salts of every close."""
 
 import hashlib
 import hmac
