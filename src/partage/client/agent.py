@@ -92,6 +92,7 @@ class Agent(BaseAgent):
         """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
         agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
         try:
+            agent._protocol.check_forked()
             if not agent._protocol.saved.token:
                 agent._run(agent._protocol.join(invite))
             elif set(shares) != set(agent.shares):
@@ -181,12 +182,22 @@ class Agent(BaseAgent):
         """Write the ledger, as the agent may see it, to a file for `partage verify`."""
         write_atomically(Path(path), self._run(self._protocol.ledger()), READABLE)
 
+    def compare(self, note: str) -> int:
+        """Compare another member's checkpoint with this agent's, and return its number of rows.
+
+        Raises `Forked` if the two are not of one ledger, and `InputError` if the ledger's key did not sign it.
+        """
+        return self._run(self._protocol.compare(note))
+
     # closing
 
     def close(self) -> None:
-        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration."""
+        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration.
+
+        It also cosigns the newest checkpoint, and compares it with those of other members.
+        """
         try:
-            self.flush()
+            self._run(self._protocol.close())
         finally:
             self._disconnect()
 

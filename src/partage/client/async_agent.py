@@ -64,6 +64,7 @@ class AsyncAgent(BaseAgent):
         """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
         agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
         try:
+            agent._protocol.check_forked()
             if not agent._protocol.saved.token:
                 await agent._run(agent._protocol.join(invite))
             elif set(shares) != set(agent.shares):
@@ -160,12 +161,22 @@ class AsyncAgent(BaseAgent):
         """Write the ledger, as the agent may see it, to a file for `partage verify`."""
         write_atomically(Path(path), await self._run(self._protocol.ledger()), READABLE)
 
+    async def compare(self, note: str) -> int:
+        """Compare another member's checkpoint with this agent's, and return its number of rows.
+
+        Raises `Forked` if the two are not of one ledger, and `InputError` if the ledger's key did not sign it.
+        """
+        return await self._run(self._protocol.compare(note))
+
     # closing
 
     async def close(self) -> None:
-        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration."""
+        """Report all commit pulls, save, and close the connection. The agent stays in the collaboration.
+
+        It also cosigns the newest checkpoint, and compares it with those of other members.
+        """
         try:
-            await self.flush()
+            await self._run(self._protocol.close())
         finally:
             await self._disconnect()
 

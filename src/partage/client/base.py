@@ -78,6 +78,18 @@ class BaseAgent:
         return self._protocol.saved.head
 
     @property
+    def evidence(self) -> list[str]:
+        """After `Forked`: the checkpoint that the agent kept, and the one it was shown; otherwise empty."""
+        return list(self._protocol.saved.evidence)
+
+    def checkpoint(self) -> str:
+        """Return the newest signed checkpoint of the ledger, cosigned by this agent, to give to another member.
+
+        Empty if the controller gave none yet, or is of release 0.1.
+        """
+        return self._protocol.witness.note()
+
+    @property
     def unpaid(self) -> int:
         """Commit pulls whose report the controller refused, most likely because it came too late."""
         return self._protocol.saved.unpaid

@@ -54,14 +54,18 @@ class Calls:
         patience: float | None = None,
     ) -> Steps[Answer]:
         """Send a request until it is answered; raises `Refused` or `Unreachable`, and `Forked` once it was raised."""
-        if self._saved.forked:
-            raise Forked(self._saved.forked, self._saved.evidence)
+        self.check_forked()
         all_headers = self.headers(bearer) | dict(headers or {})
         if body is not None:
             all_headers["Content-Type"] = "application/json"
         content = None if body is None else msgspec.json.encode(body)
         request = Send(method, self.path(path), all_headers, content)
         return (yield from self._repeat(request, self._patience if patience is None else patience))
+
+    def check_forked(self) -> None:
+        """Raise `Forked` again if it was raised before."""
+        if self._saved.forked:
+            raise Forked(self._saved.forked, self._saved.evidence)
 
     def fetch(self, kind: type[S], method: str, path: str, body: Any = None, bearer: str = "") -> Steps[S]:
         """Send a request and return its answer as a struct of this kind."""

@@ -22,6 +22,7 @@ from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
 from partage.client.statefile import AgentState, new_key
+from partage.client.witness import Witness
 from partage.errors import InputError
 from partage.ledger import events
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
@@ -50,8 +51,8 @@ class Protocol:
         Whether there is a state file.
     max_pulls_per_board, own_rewards, patience
         As for `Agent`.
-    clock
-        The time in seconds.
+    clock, wall_clock
+        The time in seconds: since some moment, and since 1970.
     random_bytes
         Returns this many unpredictable bytes.
     """
@@ -65,6 +66,7 @@ class Protocol:
         own_rewards: int = 0,
         patience: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         max_pulls_per_board = count("max_pulls_per_board", max_pulls_per_board)
@@ -74,6 +76,7 @@ class Protocol:
         self._random_bytes = random_bytes
         self._calls = Calls(saved, patience, clock, random_bytes)
         self._receipts = Receipts(saved, self._calls, self.save)
+        self.witness = Witness(saved, self._calls, self._receipts, clock, wall_clock, random_bytes)
         self.following = Following(saved, self._calls, self._receipts, clock)
         self._claims = Claims(saved, self._calls, self.following, self._receipts, self.save)
         self._reports = Reports(
@@ -84,6 +87,10 @@ class Protocol:
         self._saved_at = -math.inf
 
     # what needs no request
+
+    def check_forked(self) -> None:
+        """Raise `Forked` again if it was raised before."""
+        self._calls.check_forked()
 
     def at_once(self) -> Pull | None:
         """Return the next pull if nothing can have changed since the last; None means `ask`."""
@@ -180,11 +187,23 @@ class Protocol:
         """Return the ledger as the agent may see it."""
         return (yield from self._calls.send("GET", "/ledger")).body
 
+    # witnessing
+
+    def compare(self, note: str) -> Steps[int]:
+        """Compare another member's checkpoint with the kept one, and return its number of rows."""
+        yield from self._begin()
+        found = yield from self._receipts.compare(note, "another member")
+        if found is None:
+            raise InputError("This is not a checkpoint of this collaboration's ledger, signed by its key.")
+        yield from self.save()
+        return found.size
+
     # pulls
 
     def ask(self) -> Steps[Pull]:
         """Return the next pull: a claim from the controller, or a pull that the board decides."""
         yield from self._ready()
+        yield from self.witness.exchange_if_due()
         if self._owed is not None:
             pull, self._owed = self._owed, None
             return pull
@@ -243,6 +262,14 @@ class Protocol:
             yield from self._reports.send()
         yield from self.save()
 
+    def close(self) -> Steps[None]:
+        """Report every commit pull, and exchange checkpoints with the other members."""
+        yield from self.flush()
+        before = self.saved.checkpoint
+        yield from self.witness.exchange()
+        if self.saved.checkpoint != before:
+            yield from self.save()
+
     def save(self) -> Steps[None]:
         """Write the state file."""
         self._reports.count()
@@ -258,6 +285,7 @@ class Protocol:
     # helpers
 
     def _begin(self) -> Steps[None]:
+        self.check_forked()
         yield from self.following.begin()
         if self._own_rewards and self.following.format < 3:
             raise InputError(
