@@ -74,14 +74,19 @@ class Refused(PartageError):
         What is wrong and what is allowed.
     field
         The field of the body that is at fault, if it is one.
+    retry_after
+        The seconds after which the same request may be granted, if they are known.
     """
 
-    def __init__(self, status: int, code: str, sentence: str, field: str | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, sentence: str, field: str | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(sentence)
         self.status = status
         self.code = code
         self.sentence = sentence
         self.field = field
+        self.retry_after = retry_after
 
 
 def invalid(field: str, sentence: str, code: str = "invalid_field") -> Refused:

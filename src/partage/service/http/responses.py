@@ -1,6 +1,7 @@
 """How a refused or failed request is answered: `{error, code, field?}`, with nothing of what was sent."""
 
 import logging
+import math
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -40,9 +41,16 @@ async def careful(message: Message, _: Scope) -> None:
 
 def refused(_: AnyRequest, error: Refused, headers: Mapping[str, str] | None = None) -> Response[messages.Error]:
     """Answer a refusal."""
-    sent = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     body = messages.Error(error.sentence, error.code, error.field)
-    return Response(body, status_code=error.status, headers={**sent, **(headers or {})})
+    return Response(body, status_code=error.status, headers={**headers_of(error), **(headers or {})})
+
+
+def headers_of(error: Refused) -> dict[str, str]:
+    """Return the headers of a refusal: which kind of token is needed, and when to try again."""
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    return headers
 
 
 def invalid_body(request: AnyRequest, error: ValidationException) -> Response[messages.Error]:

@@ -35,6 +35,8 @@ class Book:
     ----------
     valid
         Whether the state holds only what is on disk or being written. After a failed write it must be reloaded.
+    taken
+        Whether its jobs are in a transaction, or wait for one to begin.
     writing
         Pending while the state may be ahead of the disk.
     watchers
@@ -51,6 +53,7 @@ class Book:
         self.snapshot_seq = snapshot_seq
         self.valid = True
         self.jobs: list[Job] = []
+        self.taken = False
         self.writing: asyncio.Future[None] | None = None
         self.watchers: dict[asyncio.Event, None] = {}
         self.ahead, self.stepped = 0, 0
@@ -113,8 +116,14 @@ class Book:
         while self.writing is not None:
             await asyncio.shield(self.writing)  # cancelling one waiter must not end it for the others
 
+    def begin_writing(self) -> None:
+        """Record that the state may be ahead of the disk from now on."""
+        if self.writing is None:
+            self.writing = asyncio.get_running_loop().create_future()
+
     def written(self) -> None:
         """Record that the write is over."""
+        self.taken = False
         if self.writing is not None:
             self.writing.set_result(None)
             self.writing = None

@@ -122,7 +122,7 @@ class Controller:
                 return book
 
         try:
-            book: Book = await self.call(write)
+            book: Book = await self.call.write(write)
         except Lost:
             assert new.request is not None
             made: str = await self.call(self.store.made, new.request)

@@ -67,7 +67,7 @@ class Invites:
         for last in (False, True):
             stored = {invite.hashed for invite in await self._call(self.store.invites, collaboration)}
             try:
-                await self._call(self.store.add_invites, [one for one in invites if one.hashed not in stored])
+                await self._call.write(self.store.add_invites, [one for one in invites if one.hashed not in stored])
                 break
             except StoreError:  # perhaps the same request arrived twice at once
                 if last:
@@ -90,7 +90,7 @@ class Invites:
     async def revoke(self, collaboration: str, invite: str) -> None:
         """Revoke an invite."""
         known = is_id(collaboration) and is_id(invite)
-        if not known or not await self._call(self.store.revoke, collaboration, invite):
+        if not known or not await self._call.write(self.store.revoke, collaboration, invite):
             raise missing("no_such_invite", "There is no such invite in this collaboration.")
 
     async def of_code(self, collaboration: str, code: str) -> Invite:

@@ -42,6 +42,7 @@ class Library:
     def start(self) -> None:
         """Start to lapse old claims, and to listen for what other processes write."""
         loop = asyncio.get_running_loop()
+        self.store.never_wait()
         self._lapses = loop.create_task(self._lapse())
 
         def wake(collaboration: str, seq: int) -> None:

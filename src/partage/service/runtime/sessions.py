@@ -90,7 +90,7 @@ class Sessions:
         # An operator's session ends when the operator's token changes, so it is stored with the token's hash.
         holder = f"{who.collaboration or ''} {who.agent or ''} {self.operator_hash if who.operator else ''}"
         now = self._system.clock()
-        await self._call(self.store.add_session, hashed(session), holder, now + SESSION_TIME, now)
+        await self._call.write(self.store.add_session, hashed(session), holder, now + SESSION_TIME, now)
         return session, who
 
     async def session(self, session: str) -> Who:
@@ -103,4 +103,4 @@ class Sessions:
 
     async def log_out(self, session: str) -> None:
         """End a browser's session."""
-        await self._call(self.store.drop_session, hashed(session))
+        await self._call.write(self.store.drop_session, hashed(session))

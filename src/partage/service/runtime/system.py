@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from partage.service.runtime.calls import Calls
+
 AsyncCall = Callable[..., Awaitable[Any]]
 
 
@@ -27,10 +29,6 @@ def monotonic_clock() -> int:
 
 
 _UPTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
-
-
-async def _inline(work: Callable[..., Any], *given: Any) -> Any:
-    return work(*given)
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,6 @@ class System:
     random_bytes: Callable[[int], bytes] = secrets.token_bytes
     monotonic: Callable[[], int] = monotonic_clock
 
-    def store_calls(self, several: bool) -> AsyncCall:
-        """Return how to call a store: in a thread if a call may wait for `several` processes, else directly."""
-        return self.in_thread if several else _inline
+    def store_calls(self, several: bool) -> Calls:
+        """Return how to call a store, of one process or of `several`."""
+        return Calls(self.in_thread, several)

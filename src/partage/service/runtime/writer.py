@@ -91,7 +91,7 @@ class Writer:
         job = Job(move, loop.create_future(), [] if tokens is None else tokens)
         book.jobs.append(job)
         self._waiting[book.id] = book
-        if len(self.tasks) < self.slots and book.writing is None:
+        if len(self.tasks) < self.slots and not book.taken:
             self.tasks[loop.create_task(self._run())] = None
         return job.future
 
@@ -122,10 +122,10 @@ class Writer:
 
     def _next_batch(self) -> Batch:
         """Take every waiting job, except those of collaborations that are being written."""
-        batch = {id: (book, book.jobs) for id, book in self._waiting.items() if book.writing is None}
+        batch = {id: (book, book.jobs) for id, book in self._waiting.items() if not book.taken}
         for id, (book, _) in batch.items():
             del self._waiting[id]
-            book.jobs, book.writing = [], asyncio.get_running_loop().create_future()
+            book.jobs, book.taken = [], True
         return batch
 
     async def _write(self, batch: Batch) -> None:
@@ -156,6 +156,8 @@ class Writer:
         writing = await self._call(self.store.begin, places)
         rows: dict[str, list[Row]] = {}
         try:
+            for book, _ in batch.values():
+                book.begin_writing()
             for id, (book, jobs) in batch.items():
                 book.catch_up(writing.news.get(id, []))
                 now = self.timekeeper.of(book, writing.now)
@@ -163,7 +165,7 @@ class Writer:
                     rows[id] = played
             if rows:
                 tokens = [token for _, jobs in batch.values() for job in jobs for token in job.tokens]
-                await self._call(lambda: writing.commit(rows, tokens=tokens))
+                await self._call.write(lambda: writing.commit(rows, tokens=tokens))
             else:
                 await self._call(writing.rollback)
         except BaseException:
@@ -193,7 +195,7 @@ class Writer:
         """Reload the books whose state may differ from the disk."""
         for book in books:
             if not book.valid:
-                fresh = await self._call(Book.load, self.store, book.id)
+                fresh = await self._system.in_thread(Book.load, self.store, book.id)
                 assert fresh is not None
                 book.replace(fresh)
 
@@ -202,7 +204,7 @@ class Writer:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
                 book.snapshot_seq = book.state.seq
                 try:
-                    await self._call(
+                    await self._call.write(
                         self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump()
                     )
                 except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work

@@ -23,6 +23,10 @@ class StoreError(PartageError):
     """The database cannot be used. The sentence is for the operator and holds no SQL, path or password."""
 
 
+class Busy(StoreError):
+    """Another process has the database locked, and nothing was done: try again a little later."""
+
+
 class Created(NamedTuple):
     """A collaboration to create."""
 
@@ -79,6 +83,8 @@ class Writing(ABC):
         ------
         Lost
             A sequence number, a pull or a request id is taken; nothing was written.
+        Busy
+            Another process has the database locked; nothing was written, and the call can be repeated.
         StoreError
             The database failed. If the connection broke, the outcome is unknown: reload the ledger.
         """
@@ -134,6 +140,9 @@ class Store(ABC):
     def risks(self) -> list[str]:
         """Return the database's settings that let a power cut undo what was acknowledged, as in "fsync = off"."""
         return []
+
+    def never_wait(self) -> None:  # noqa: B027
+        """From now on, raise `Busy` at once where a write would wait for another process's lock."""
 
     # The ledger.
 

@@ -13,15 +13,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import NullPool, QueuePool
 
 from partage.ledger.chain import Row
-from partage.service.store.interface import Created, Invite, Lost, NewToken, Store, StoreError, Writing
+from partage.service.store.interface import Busy, Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.tables import WrongSchema, bring_up_to_date
 
 T = TypeVar("T")
 
-BUSY_MS = 10_000  # how long a write waits while a shell or a backup has the file locked
+BUSY_MS = 10_000  # how long a write waits while a shell or a backup has the file locked, unless it must never wait
+READERS = 40  # connections that read at once, at most; opened when needed
 
 TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
@@ -42,7 +44,10 @@ INSERT_INVITE = _insertion("invites", *Invite._fields)
 
 
 class SqliteStore(Store):
-    """One connection, which the threads of the process take turns to use."""
+    """One connection to write, which the threads of the process take turns to use, and some to read.
+
+    In a file with a write-ahead log nobody who reads waits for one who writes.
+    """
 
     several = False
 
@@ -58,17 +63,21 @@ class SqliteStore(Store):
         self._turn = threading.RLock()
         self._opened = ExitStack()
         self._opened.callback(os.close, _locked(path))
-        engine = sa.create_engine(
-            URL.create("sqlite", database=str(path)),
-            poolclass=StaticPool,
-            connect_args={"check_same_thread": False, "timeout": BUSY_MS / 1000},
-            isolation_level="AUTOCOMMIT",  # only the BEGINs written here: a read needs none
-            hide_parameters=True,
+        settings: dict[str, Any] = {
+            "connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000},
+            "isolation_level": "AUTOCOMMIT",  # only the BEGINs written here: a read needs none
+            "hide_parameters": True,
+        }
+        file = URL.create("sqlite", database=str(path))
+        writer = sa.create_engine(file, poolclass=NullPool, **settings)
+        self._readers = sa.create_engine(
+            file, poolclass=QueuePool, pool_size=READERS, max_overflow=0, pool_reset_on_return=None, **settings
         )
-        self._opened.callback(engine.dispose)
+        self._opened.callback(writer.dispose)
+        self._opened.callback(self._readers.dispose)
         try:
             with self._sentences():
-                self._connection = self._opened.enter_context(engine.connect())
+                self._connection = self._opened.enter_context(writer.connect())
                 driver = self._connection.connection.driver_connection
                 assert isinstance(driver, sqlite3.Connection)
                 self._driver = driver
@@ -92,13 +101,15 @@ class SqliteStore(Store):
             yield
         except WrongSchema as wrong:
             raise StoreError(f"The SQLite file {self._name} {wrong}.") from wrong
+        except PoolTimeout as error:
+            raise StoreError(f"The SQLite file {self._name} has too many readers at once.") from error
         except (DBAPIError, sqlite3.Error) as error:
             reason = error.orig if isinstance(error, DBAPIError) else error
             raise StoreError(f"The SQLite file {self._name} cannot be used: {reason}.") from error
 
     def _read(self, statement: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-        with self._turn, self._sentences():
-            return self._connection.execute(statement).all()
+        with self._sentences(), self._readers.connect() as connection:
+            return connection.execute(statement).all()
 
     def _write(self, work: Callable[[sa.Connection], T]) -> T:
         with self._turn, self._sentences(), self._transaction():
@@ -106,8 +117,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        # IMMEDIATE: otherwise a transaction that reads first could fail when it begins to write.
-        self._driver.execute("BEGIN IMMEDIATE")
+        self._begin()
         try:
             yield
             self._driver.execute("COMMIT")
@@ -116,11 +126,36 @@ class SqliteStore(Store):
                 self._driver.execute("ROLLBACK")
             raise
 
+    def _begin(self) -> None:
+        # IMMEDIATE: otherwise a transaction that reads first could fail when it begins to write.
+        try:
+            self._driver.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            raise Busy(f"The SQLite file {self._name} is locked by another process.") from error
+
+    def never_wait(self) -> None:
+        """From now on, raise `Busy` at once where a write would wait for another process's lock."""
+        with self._turn, self._sentences():
+            self._driver.execute("PRAGMA busy_timeout = 0")
+
     def _insert(self, table: sa.Table) -> sqlite.Insert:
         return sqlite.insert(table)
 
     def begin(self, places: Mapping[str, int]) -> Writing:
-        """Begin to write. No other process can write, so there is nothing to lock and no news."""
+        """Begin to write. No other process writes to the ledger, so there is no news.
+
+        The transaction itself begins with its commit. If another process has the file locked, it is better to know
+        before the state is changed, and reads go on meanwhile.
+        """
+        if self._turn.acquire(blocking=False):  # otherwise we are writing ourselves
+            try:
+                with self._sentences():
+                    self._begin()
+                    self._driver.execute("ROLLBACK")
+            finally:
+                self._turn.release()
         return _SqliteWriting(self, places)
 
     def commit_rows(
@@ -171,8 +206,8 @@ class _SqliteWriting(Writing):
         """Write everything durably, or nothing."""
         if self._over:
             raise RuntimeError("This transaction is over.")
-        self._over = True
         self._store.commit_rows(rows, created, tokens, invites)
+        self._over = True
 
     def rollback(self) -> None:
         """Roll back, unless committed; a second call does nothing."""
