@@ -144,6 +144,11 @@ class Member(Speaker):
         return pull
 
 
+def plain(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without its receipt, which is that of the ledger as it is now."""
+    return {name: value for name, value in answer.items() if name != "receipt"}
+
+
 def sentence_of(answer: httpx.Response) -> dict[str, Any]:
     """Return a refusal: a sentence, a code, and perhaps a field."""
     assert 400 <= answer.status_code < 500, (answer.status_code, answer.text)

@@ -237,7 +237,7 @@ class AgentView(Struct):
     """An agent, as the operator and the agent itself see it.
 
     `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
-    seconds until it may claim again.
+    seconds until it may claim again. `receipt` is that of a change of consent.
     """
 
     agent: str
@@ -250,6 +250,7 @@ class AgentView(Struct):
     unnamed: int = 0
     aside: str = ""
     claim_in: float = 0.0
+    receipt: Receipt | None = None
 
 
 class InviteView(Struct):

@@ -94,20 +94,24 @@ def join(turn: Turn, name: str, shares: Sequence[int], invite: str) -> Join:
     return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(set(shares))), invite=invite)
 
 
-def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> None:
-    """Let the agent share exactly these arms from now on. A repeated request changes nothing."""
+def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> int | None:
+    """Let the agent share exactly these arms from now on. A repeated request changes nothing.
+
+    Returns the seq of its event; None if there is none, because nothing changes and the request has no id.
+    """
     _open(turn)
     member = _present(turn, agent)
     if request is not None and request in member.answers:
         if member.answers[request].arm >= 0:
             raise _reused("ask for a pull")
-        return
+        return member.answers[request].seq
     if shares and member.aside:
         sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit and read."
         raise conflict("set_aside", sentence)
-    if request is not None or member.shares != frozenset(shares):
-        lapse(turn)
-        turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request)
+    if request is None and member.shares == frozenset(shares):
+        return None
+    lapse(turn)
+    return turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request).seq
 
 
 def leave(turn: Turn, agent: str) -> None:

@@ -15,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 from litestar.testing import TestClient
-from tests.support.api import NAMED, TOKEN, Host, Member, Speaker, serving
+from tests.support.api import NAMED, TOKEN, Host, Member, Speaker, plain, serving
 from tests.support.faulty_store import Faulty, Remote, all_of
 from tests.support.patience import PATIENCE
 
@@ -144,11 +144,11 @@ def check(operator: Speaker, workers: list[Worker]) -> None:
             assert acknowledged["head"] in heads.values()
         # Repeated, the same; of many, the last few.
         for pull, (reward, acknowledged) in list(worker.told.items())[-3:]:
-            assert worker.member.tell(pull, reward) == acknowledged
+            assert plain(worker.member.tell(pull, reward)) == plain(acknowledged)
         for body, acknowledged in list(worker.reported.values())[-3:]:
-            assert worker.member.ok("POST", "/commits", body) == acknowledged
+            assert plain(worker.member.ok("POST", "/commits", body)) == plain(acknowledged)
         for request, acknowledged in list(worker.asked.items())[-3:]:
-            assert worker.member.ask(request=request) == acknowledged
+            assert plain(worker.member.ask(request=request)) == plain(acknowledged)
     assert len(operator.ledger()) == len(ledger)
 
 

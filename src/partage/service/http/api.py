@@ -12,6 +12,8 @@ from litestar.response import Stream
 from partage import __version__
 from partage.ledger import messages
 from partage.ledger.fields import checked_request
+from partage.ledger.receipts import HEADER
+from partage.ledger.refusals import invalid
 from partage.ledger.settlement import own_view
 from partage.ledger.terms import warnings_of
 from partage.ledger.views import collaboration_view
@@ -34,6 +36,8 @@ from partage.service.runtime.readiness import Readiness
 
 log = logging.getLogger("partage.service")
 
+LONGEST_SIZE = 15  # digits
+
 
 async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]:
     """Return the controller, the agent's collaboration, and the agent."""
@@ -41,6 +45,16 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     agent = who_of(request).agent
     assert agent is not None
     return controller, controller.library.books.get(id) or await controller.library.book(id), agent
+
+
+def seen_by(request: AnyRequest) -> int | None:
+    """Return the size of the checkpoint that the agent has, as a header of its request names it."""
+    size = request.headers.get(HEADER)
+    if size is None:
+        return None
+    if not size.isascii() or not size.isdecimal() or len(size) > LONGEST_SIZE:
+        raise invalid(HEADER, f"The header {HEADER} must be the number of rows of a checkpoint.")
+    return int(size)
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -273,12 +287,13 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     code = bearer(request)
     assert code is not None
     controller = controller_of(request)
-    began = controller.library.timekeeper.now()
+    began, seen = controller.library.timekeeper.now(), seen_by(request)
     agent, token = await controller.join(id, code, data)
-    member = controller.library.books[id].state.members.get(agent)
-    if member is None or member.since >= began:  # not a repeated request
+    book = await controller.library.book(id)
+    member = book.state.members[agent]
+    if member.since >= began:  # not a repeated request
         log.info("agent joined", extra={"collaboration": id, "agent": agent})
-    return messages.Joined(agent, token)
+    return messages.Joined(agent, token, await controller.receipts.of(book, member.joined, seen))
 
 
 @post(
@@ -302,7 +317,7 @@ async def ask(
 ) -> Response[messages.Pull | None]:
     """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
     controller, book, agent = await own_book(request, id)
-    pull = await controller.ask(book, agent, checked_request(data.request), data.explore_only)
+    pull = await controller.ask(book, agent, checked_request(data.request), data.explore_only, seen_by(request))
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
@@ -316,7 +331,7 @@ async def ask(
 async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> messages.Told:
     """Broadcast the reward of a claim. It is on disk before the answer is sent."""
     controller, book, agent = await own_book(request, id)
-    return await controller.tell(book, agent, data.pull, data.reward)
+    return await controller.tell(book, agent, data.pull, data.reward, seen_by(request))
 
 
 @post(
@@ -329,7 +344,7 @@ async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.T
 async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]) -> messages.Told:
     """Count commit pulls that the client decided itself."""
     controller, book, agent = await own_book(request, id)
-    return await controller.commits(book, agent, data)
+    return await controller.commits(book, agent, data, seen_by(request))
 
 
 @get(
@@ -355,9 +370,11 @@ async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
 async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Consent]) -> messages.AgentView:
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
-    await controller.consent(book, agent, data.shares, data.request)
+    receipt = await controller.consent(book, agent, data.shares, data.request, seen_by(request))
     views = controller.agents(book)
-    return next(view for view in views if view.agent == agent)
+    view = next(view for view in views if view.agent == agent)
+    view.receipt = receipt
+    return view
 
 
 @delete(

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from partage.ledger.chain import GENESIS, seal
+from partage.ledger.chain import GENESIS, row_hash, seal
+from partage.ledger.checkpoints import Checkpoint, origin_of, signed_checkpoint
 from partage.ledger.events import AnyEvent, Create, decode
+from partage.ledger.keys import Key
+from partage.ledger.merkle import Tree
 from partage.ledger.messages import SettlementView
-from partage.ledger.state import SNAPSHOT_FORMAT, State
+from partage.ledger.state import State
 from partage.ledger.views import board_view
+from partage.service.runtime.snapshots import last_snapshot
 from partage.service.store import Row, Store
 
 if TYPE_CHECKING:
@@ -29,12 +33,14 @@ class Preview(NamedTuple):
 
 
 class Book:
-    """A collaboration in memory: its state, the ledger's head, its waiting jobs and its open streams.
+    """A collaboration in memory: its state, the ledger's head and tree, its waiting jobs and its open streams.
 
     Attributes
     ----------
     valid
         Whether the state holds only what is on disk or being written. After a failed write it must be reloaded.
+    durable
+        The number of rows that are on disk. State, head and tree may be ahead of it.
     taken
         Whether its jobs are in a transaction, or wait for one to begin.
     writing
@@ -45,11 +51,13 @@ class Book:
         How far the ledger's time is ahead of this process's, and how far that one had stepped then; for `Timekeeper`.
     """
 
-    def __init__(self, state: State, head: str, snapshot_seq: int = 0) -> None:
+    def __init__(self, state: State, head: str, tree: Tree, snapshot_seq: int = 0) -> None:
         self.id = state.config.collaboration
         self.arms = {name: arm for arm, name in enumerate(state.config.arms)}
         self.state = state
         self.head = head
+        self.tree = tree
+        self.durable = state.seq
         self.snapshot_seq = snapshot_seq
         self.valid = True
         self.jobs: list[Job] = []
@@ -61,18 +69,21 @@ class Book:
         self.preview: Preview | None = None
         self.settling = asyncio.Lock()  # so that concurrent requests compute one settlement, not one each
         self._board: tuple[int, bytes, str] | None = None
+        self._checkpoint = Checkpoint("", 0, b""), ""
 
     @classmethod
     def begin(cls, event: Create, salt: bytes) -> "tuple[Book, Row]":
-        """Return the book of a new collaboration, and its first row."""
+        """Return the book of a new collaboration, and its first row, which must be on disk before it is used."""
         row = seal(event, GENESIS, salt)
-        return cls(State(event), row.head), row
+        return cls(State(event), row.head, Tree(entries=[row_hash(row.salt, row.body)])), row
 
     @classmethod
     def load(cls, store: Store, collaboration: str) -> "Book | None":
         """Read a collaboration: its last snapshot, and the events since."""
-        state, head, snapshot_seq = _from_snapshot(store, collaboration)
-        while rows := store.rows(collaboration, after=state.seq if state else 0, limit=READ_AT_ONCE):
+        found = last_snapshot(store, collaboration)
+        state, head, tree = found or (None, GENESIS, Tree())
+        snapshot_seq = tree.size
+        while rows := store.rows(collaboration, after=tree.size, limit=READ_AT_ONCE):
             for row in rows:
                 event = decode(row.body)
                 if state is None:
@@ -80,12 +91,14 @@ class Book:
                     state = State(event)
                 else:
                     state.apply(event)
+                tree.append(row_hash(row.salt, row.body))
             head = rows[-1].head
-        return None if state is None else cls(state, head, snapshot_seq)
+        return None if state is None else cls(state, head, tree, snapshot_seq)
 
     def replace(self, fresh: "Book") -> None:
         """Go back to what is on disk, after a failed write or a lost race."""
-        self.state, self.head, self.snapshot_seq = fresh.state, fresh.head, fresh.snapshot_seq
+        self.state, self.head, self.tree = fresh.state, fresh.head, fresh.tree
+        self.durable, self.snapshot_seq = fresh.durable, fresh.snapshot_seq
         self.recent, self.preview, self._board = [], None, None
         self.valid = True
 
@@ -95,16 +108,26 @@ class Book:
             if row.seq > self.state.seq:
                 event = decode(row.body)
                 self.state.apply(event)
+                self.tree.append(row_hash(row.salt, row.body))
                 self._remember(event)
         if rows:
             self.head = rows[-1].head
+            self.durable = self.state.seq
 
     def append(self, event: AnyEvent, salt: bytes) -> Row:
         """Return the next row of the ledger: an event that is already in the state."""
         row = seal(event, self.head, salt)
         self.head = row.head
+        self.tree.append(row_hash(row.salt, row.body))
         self._remember(event)
         return row
+
+    def checkpoint(self, key: Key) -> tuple[Checkpoint, str]:
+        """Return the checkpoint of all rows that are on disk, and the note that this key signed."""
+        if self._checkpoint[0].size != self.durable:
+            found = Checkpoint(origin_of(self.id), self.durable, self.tree.root(self.durable))
+            self._checkpoint = found, signed_checkpoint(found, key)
+        return self._checkpoint
 
     def _remember(self, event: AnyEvent) -> None:
         self.recent.append(event)
@@ -140,20 +163,3 @@ class Book:
             etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
             self._board = (self.state.seq, body, etag)
         return self._board[1], self._board[2]
-
-
-def _from_snapshot(store: Store, collaboration: str) -> tuple[State | None, str, int]:
-    """Return state, head and sequence number of the last snapshot. It is a cache: ignored where it does not fit."""
-    nothing = None, GENESIS, 0
-    found = store.snapshot(collaboration, SNAPSHOT_FORMAT)
-    if found is None:
-        return nothing
-    seq, snapshot = found
-    row = store.row(collaboration, seq)
-    try:
-        state = State.load(snapshot)
-    except (msgspec.MsgspecError, LookupError, ValueError):
-        return nothing
-    if row is None or state.seq != seq or state.config.collaboration != collaboration:
-        return nothing
-    return state, row.head, seq

@@ -30,6 +30,7 @@ from partage.ledger.messages import (
     Told,
     checked_new_collaboration,
 )
+from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered
 from partage.ledger.views import agent_views
@@ -37,6 +38,7 @@ from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
 from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
+from partage.service.runtime.receipts import Receipts
 from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.sessions import Sessions
 from partage.service.runtime.settlements import Settlements
@@ -81,6 +83,7 @@ class Controller:
         self.sessions = Sessions(store, self.system, operator_token)
         self.invites = Invites(store, self.system, self.library)
         self.settlements = Settlements(self.system, self.library, self.secret)
+        self.receipts = Receipts(store, self.system, self.library, self.secret.key)
         self.stopping = asyncio.Event()
         self.call = self.system.store_calls(store.several)
 
@@ -225,34 +228,45 @@ class Controller:
         found = await self.call(self.store.token, secrets.hashed(token))
         return None if found is None else found[1]
 
-    async def ask(self, book: Book, agent: str, request: str | None, explore_only: bool) -> Pull | None:
+    # In what follows, `seen` is the number of rows of the checkpoint that the agent has: its receipt continues it.
+
+    async def ask(
+        self, book: Book, agent: str, request: str | None, explore_only: bool, seen: int | None = None
+    ) -> Pull | None:
         """Hand out an agent's next pull."""
+        await self.receipts.expect(book, seen)
         done = await self.library.put(book, lambda turn: moves.ask(turn, agent, request, explore_only))
         answered: Answered | None = done.answer
         if answered is None:
             return None
         arm = book.state.config.arms[answered.arm]
-        return Pull(answered.seq, arm, answered.share, answered.version)
+        receipt = await self.receipts.of(book, answered.seq, seen, done.rows)
+        return Pull(answered.seq, arm, answered.share, answered.version, receipt)
 
-    async def tell(self, book: Book, agent: str, pull: int, reward: float) -> Told:
+    async def tell(self, book: Book, agent: str, pull: int, reward: float, seen: int | None = None) -> Told:
         """Accept an agent's report; repeating it returns the same answer."""
         checked_reward(reward)
+        await self.receipts.expect(book, seen)
         done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
         if done.answer is not None:
-            return Told(done.answer.version, done.head)
+            return Told(
+                done.answer.version, done.head, await self.receipts.of(book, done.answer.seq, seen, done.rows)
+            )
         # The pull is not an open claim: look it up in the ledger.
         handed, told = await self._rows_of(book, pull)
         rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
         done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward, rows))
-        return Told(done.answer.version, told.head if told else done.head)
+        receipt = await self.receipts.of(book, done.answer.seq, seen, [told] if told else done.rows)
+        return Told(done.answer.version, told.head if told else done.head, receipt)
 
     async def _rows_of(self, book: Book, pull: int) -> tuple[Row | None, Row | None]:
         """Return the rows that handed out a pull and that reported it, where there are any."""
-        if not 0 < pull <= book.state.seq:
+        if not 0 < pull <= book.durable:
             return None, None
-        return await self.call(self.store.row, book.id, pull), await self.call(self.store.told, book.id, pull)
+        told: Row | None = await self.call(self.store.told, book.id, pull)
+        return await self.receipts.row(book, pull), told and await self.receipts.row(book, told.seq)
 
-    async def commits(self, book: Book, agent: str, told: Commits) -> Told:
+    async def commits(self, book: Book, agent: str, told: Commits, seen: int | None = None) -> Told:
         """Count commit pulls that an agent's client decided."""
         checked_name("request", told.request)
         if told.unnamed < 0:
@@ -268,16 +282,21 @@ class Controller:
             if run.pulls < 1:
                 raise not_allowed(f"runs[{place}].pulls")
             runs.append(Run(run.version, book.arms[run.arm], run.pulls))
+        await self.receipts.expect(book, seen)
         done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
-        row: Row | None = await self.call(self.store.row, book.id, done.answer.seq)
-        assert row is not None
-        return Told(done.answer.version, row.head)
+        seq = done.answer.seq
+        row = next((row for row in done.rows if row.seq == seq), None) or await self.receipts.row(book, seq)
+        return Told(done.answer.version, row.head, await self.receipts.of(book, seq, seen, [row]))
 
-    async def consent(self, book: Book, agent: str, shares: list[str], request: str | None = None) -> None:
-        """Change what an agent shares from now on."""
+    async def consent(
+        self, book: Book, agent: str, shares: list[str], request: str | None = None, seen: int | None = None
+    ) -> Receipt | None:
+        """Change what an agent shares from now on. There is no receipt if nothing changes and nothing is written."""
         arms = checked_arms("shares", shares, book.arms)
         checked_request(request)
-        await self.library.put(book, lambda turn: moves.consent(turn, agent, arms, request))
+        await self.receipts.expect(book, seen)
+        done = await self.library.put(book, lambda turn: moves.consent(turn, agent, arms, request))
+        return None if done.answer is None else await self.receipts.of(book, done.answer, seen, done.rows)
 
     async def leave(self, book: Book, agent: str) -> None:
         """Let an agent leave."""

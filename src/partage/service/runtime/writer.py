@@ -15,6 +15,7 @@ from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.service.runtime.book import Book
+from partage.service.runtime.snapshots import dumped
 from partage.service.runtime.system import System
 from partage.service.runtime.timekeeper import Timekeeper
 from partage.service.store import Lost, NewToken, Row, Store
@@ -28,10 +29,11 @@ Move = Callable[[Turn], Any]
 
 
 class Done(NamedTuple):
-    """The outcome of a job: the move's answer, and the ledger's head after its events."""
+    """The outcome of a job: the move's answer, the ledger's head after its events, and their rows."""
 
     answer: Any
     head: str
+    rows: list[Row]
 
 
 class Job:
@@ -166,6 +168,8 @@ class Writer:
             if rows:
                 tokens = [token for _, jobs in batch.values() for job in jobs for token in job.tokens]
                 await self._call.write(lambda: writing.commit(rows, tokens=tokens))
+                for id in rows:
+                    batch[id][0].durable = rows[id][-1].seq
             else:
                 await self._call(writing.rollback)
         except BaseException:
@@ -188,7 +192,7 @@ class Writer:
             job.outcome = error
             raise Broken(job) from error
         rows = [book.append(event, self._system.random_bytes(16)) for event in turn.events]
-        job.outcome = refused or Done(answer, book.head)
+        job.outcome = refused or Done(answer, book.head, rows)
         return rows
 
     async def _reload(self, books: list[Book]) -> None:
@@ -204,8 +208,9 @@ class Writer:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
                 book.snapshot_seq = book.state.seq
                 try:
+                    snapshot = dumped(book.state, book.head, book.tree)
                     await self._call.write(
-                        self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, book.state.dump()
+                        self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, snapshot
                     )
                 except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
                     log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
