@@ -5,7 +5,6 @@ refuses or writes events. A move that refuses has written only the lapses that w
 serve requests; `verify` plays them again to check a ledger.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -273,35 +272,20 @@ def _check_run(state: State, member: Member, run: Run, field: str, reported: int
     if run.version < reported:
         sentence = f"Versions must not decrease: you already reported pulls on version {reported}."
         raise conflict("version_fell", sentence, at_version)
-    first = state.windows[0].version
-    window = state.windows[run.version - first] if run.version >= first else None
+    window = state.window(run.version)
     if window is None or (window.until is not None and window.until + state.patience < now):
         sentence = (
             f"This version of the board was superseded more than {state.config.claim_seconds:g} seconds ago; "
             "report commit pulls sooner."
         )
         raise conflict("version_expired", sentence, at_version)
-    last = state.windows[run.version - first + 1].moments[0][0] if window.until is not None else state.seq + 1
-    ends = [moment[0] for moment in window.moments[1:]] + [last]
-    for (start, arm, opened), end in zip(window.moments, ends, strict=True):
-        if arm == run.arm and any(not int(opened, 16) & shares for shares in _shared(member, start, end)):
-            return
+    if state.allowed(member.id, window, run.arm):
+        return
     sentence = (
         "At this version the board never told you to commit to this arm: "
         "it was not the leader, or an arm you share was open."
     )
     raise conflict("not_the_leader", sentence, f"{field}.arm")
-
-
-def _shared(member: Member, start: int, end: int) -> list[int]:
-    """Return what the agent shared at some moment from event `start` up to before event `end`, each as bits."""
-    first = bisect_right(member.consents, start, key=_seq) - 1  # what it shared at the start, if it had joined
-    last = bisect_left(member.consents, end, key=_seq)
-    return [int(shares, 16) for _, shares in member.consents[max(0, first) : last]]
-
-
-def _seq(consent: tuple[int, str]) -> int:
-    return consent[0]
 
 
 # --- refusals that several moves have in common ---------------------------------------------------------------

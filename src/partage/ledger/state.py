@@ -1,6 +1,7 @@
 """The state of a collaboration: a fold over the events of its ledger."""
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -25,6 +26,7 @@ from partage.ledger.events import (
     Tell,
     Tick,
 )
+from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
@@ -52,18 +54,6 @@ class Handed(Struct, gc=False):
     agent: str
     arm: int
     time: int
-
-
-class Window(Struct, gc=False):
-    """One version of the board: every change of the leader and of the open arms while it lasted.
-
-    A moment is (seq of the event that made the change, the arm that a commit pulls or -1, the open arms as bits).
-    `until` is when the next version came.
-    """
-
-    version: int
-    moments: tuple[tuple[int, int, str], ...] = ()
-    until: int | None = None
 
 
 class Member(Struct):
@@ -169,7 +159,8 @@ class State:
         # Only what is paid needs to be checked: where commits earn nothing, there are no windows.
         self.windows: deque[Window] = deque()
         if self.names_commits:
-            self.windows.append(Window(0, ((create.seq, -1, bits(())),)))
+            self.windows.append(Window(0, [(create.seq, -1, bits(()))]))
+        self._lookups: dict[int, Lookup] = {}  # by version
         self.closed: Close | None = None
         self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self.led: set[int] = set()  # the arms that ever led
@@ -250,6 +241,18 @@ class State:
             for arm, pulls in member.commit.items():
                 commit[arm] += pulls
         return explore, commit
+
+    def window(self, version: int) -> Window | None:
+        """Return the window of a version; None if it is too old, or none is kept."""
+        place = version - self.windows[0].version
+        return self.windows[place] if 0 <= place < len(self.windows) else None
+
+    def allowed(self, agent: str, window: Window, arm: int) -> bool:
+        """Whether at some moment of this window the agent was to commit to this arm."""
+        after = self.window(window.version + 1)
+        end = self.seq + 1 if after is None else after.moments[0][0]
+        lookup = self._lookups.setdefault(window.version, Lookup())
+        return lookup.allows(window, end, agent, self.members[agent].consents, arm)
 
     # the rule's decisions
 
@@ -409,6 +412,7 @@ class State:
         """Let an agent share exactly these arms, and cancel its claims on the arms that it withdrew."""
         before, member.shares = member.shares, frozenset(shares)
         if self.names_commits:
+            self._forget_consents(member)
             member.consents.append((self.seq, bits(shares)))
         withdrawn = before - member.shares
         if withdrawn:
@@ -428,6 +432,12 @@ class State:
             board.shared[arm], board.sharers[arm] = True, self.sharers[arm]
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
+
+    def _forget_consents(self, member: Member) -> None:
+        """Forget what an agent shared before the first window, except what it shared when that began."""
+        first, consents = self.windows[0].moments[0][0], member.consents
+        if len(consents) > 1 and consents[1][0] <= first:
+            del consents[: bisect_right(consents, first, key=lambda consent: consent[0]) - 1]
 
     def _miss(self, arm: int) -> None:
         """Count a claim that ended without a report."""
@@ -474,7 +484,7 @@ class State:
         self.windows[-1].until = self.time
         self.windows.append(Window(self.version))
         while (until := self.windows[0].until) is not None and until + self.patience < self.time:
-            self.windows.popleft()
+            self._lookups.pop(self.windows.popleft().version, None)
 
     def _note(self) -> None:
         """Record the leader and the open arms from this event on, if they changed and commits are checked by them."""
@@ -483,7 +493,7 @@ class State:
         opened = bits(self.blocking_arms())
         window = self.windows[-1]
         if not window.moments or window.moments[-1][1:] != (self._leading, opened):
-            window.moments += ((self.seq, self._leading, opened),)
+            window.moments.append((self.seq, self._leading, opened))
 
     def _see_leader(self) -> None:
         """Look up and cache the arm that a commit pulls; -1 while no arm is public. Claims do not change it."""
