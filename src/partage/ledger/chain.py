@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from partage.ledger.events import AnyEvent, Close, Commit, Tell, encode
+from partage.ledger.events import AnyEvent, Close, Commit, Tell, decode, encode
 
 GENESIS = "0" * 64  # the head before the first line
 
@@ -67,10 +67,34 @@ def line(row: Row, event: AnyEvent, reader: str | None, salts: Mapping[str, byte
     close event, the operator sees the `salts` of all members, and an agent its own.
     """
     if reader is not None and isinstance(event, Commit) and event.agent != reader:
-        hashed = row_hash(row.salt, row.body).hex()
-        return f'{{"head":"{row.head}","row_hash":"{hashed}","seq":{row.seq}}}\n'.encode()
+        return _hidden(row)
+    return _shown(row, reader, (salts or {}) if isinstance(event, Close) and event.tallies else {})
+
+
+def line_of(row: Row, reader: str | None, salts: Mapping[str, bytes] | None = None) -> bytes:
+    """Return the same line without decoding the event: only its kind and its agent are looked at."""
+    seen = _GLANCE.decode(row.body)
+    if reader is not None and seen.kind == "commit" and seen.agent != reader:
+        return _hidden(row)
+    return line(row, decode(row.body), reader, salts) if seen.kind == "close" else _shown(row, reader, {})
+
+
+class _Glance(msgspec.Struct):
+    kind: str
+    agent: str | None = None
+
+
+_GLANCE = msgspec.json.Decoder(_Glance)
+
+
+def _hidden(row: Row) -> bytes:
+    hashed = row_hash(row.salt, row.body).hex()
+    return f'{{"head":"{row.head}","row_hash":"{hashed}","seq":{row.seq}}}\n'.encode()
+
+
+def _shown(row: Row, reader: str | None, salts: Mapping[str, bytes]) -> bytes:
     shown = b'{"head":"%b","row":%b,"salt":"%b"' % (row.head.encode(), row.body, row.salt.hex().encode())
-    if salts and isinstance(event, Close) and event.tallies:
+    if salts:
         seen = {agent: salt.hex() for agent, salt in salts.items() if reader in (None, agent)}
         shown += b',"tally":' + msgspec.json.encode(seen)
     return shown + b"}\n"

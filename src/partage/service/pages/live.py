@@ -37,7 +37,6 @@ from partage.service.runtime.settlements import PREVIEW_PAUSE
 
 FEED = 40  # sentences on a page
 SCANNED = 50_000  # events that a history reads at most, counted from the end
-CHUNK = 2_000  # of them at a time, so that other requests are served in between
 POINTS = 300  # of a history
 NUMBERS = 60_000  # in a history; with many arms it has fewer points
 PAUSE = 0.15  # seconds between two snapshots, in addition to the pause between two changes
@@ -364,7 +363,7 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
     told: list[_Broadcast] = []
     decoder = msgspec.json.Decoder(_Broadcast)
     while after < last:
-        rows = await controller.call(controller.store.rows, book.id, after, min(CHUNK, last - after))
+        rows = await controller.call(controller.store.some_rows, book.id, after, last)
         if not rows:
             break
         told += [decoder.decode(row.body) for row in rows if row.pull is not None]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from partage.service.runtime.writer import Job
 
 RECENT = 400  # events that a book remembers at most, for the feed on the pages
-READ_AT_ONCE = 10_000  # rows
 
 
 class Preview(NamedTuple):
@@ -83,7 +82,7 @@ class Book:
         found = last_snapshot(store, collaboration)
         state, head, tree = found or (None, GENESIS, Tree())
         snapshot_seq = tree.size
-        while rows := store.rows(collaboration, after=tree.size, limit=READ_AT_ONCE):
+        while rows := store.some_rows(collaboration, after=tree.size):
             for row in rows:
                 event = decode(row.body)
                 if state is None:

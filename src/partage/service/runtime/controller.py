@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from partage.ledger import moves
-from partage.ledger.chain import line
+from partage.ledger.chain import line_of
 from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
     checked_arms,
@@ -51,7 +51,6 @@ log = logging.getLogger("partage.service")
 JOIN_AGAIN = 24 * 3600 * 1000  # ms during which a join whose answer was lost can be repeated
 PAUSE = 0.1  # seconds between two boards that a watcher gets
 SILENCE = 15.0  # seconds without a change after which a watcher gets a keep-alive
-LINES = 2000  # of a ledger, read at a time
 
 
 class Controller:
@@ -156,9 +155,10 @@ class Controller:
         async def lines() -> AsyncIterator[bytes]:
             after = 0
             while after < last:
-                rows: list[Row] = await self.call(self.store.rows, collaboration, after, min(LINES, last - after))
-                yield b"".join(line(row, decode(row.body), reader, salts) for row in rows)
+                rows: list[Row] = await self.call(self.store.some_rows, collaboration, after, last)
+                yield b"".join(line_of(row, reader, salts) for row in rows)
                 after = rows[-1].seq
+                await asyncio.sleep(0)  # a reader that is fast must not keep others waiting
 
         return lines()
 
