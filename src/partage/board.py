@@ -121,8 +121,13 @@ class Board:
         self.lapses = [0] * arms
         self.record = Record.empty(arms)
         self.active = list(self.public)
-        self.rank = [0] * arms
-        for rank, arm in enumerate(self.tie_order):
+        self.set_order(self.tie_order)
+
+    def set_order(self, tie_order: Sequence[int]) -> None:
+        """Break ties in this order of the arms from now on."""
+        self.tie_order = tie_order
+        self.rank = [0] * len(tie_order)
+        for rank, arm in enumerate(tie_order):
             self.rank[arm] = rank
 
     def copy(self, *, by_member: bool = True) -> "Board":

@@ -38,6 +38,7 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "value": 1.0,
         "claim_seconds": 60.0,
         "claim_interval": 0.0,
+        "signed": False,
     }
     recorded = {**DEFAULTS, "settlement": "none", "alone": "best"}
     recorded["parameters"] = {"lead": 4.0}

@@ -45,9 +45,9 @@ def test_events_of_release_0_1_keep_their_bytes(ledger: Any) -> None:
 
 def test_new_collaborations_have_the_newest_format() -> None:
     config = {name: getattr(created(), name) for name in created().__struct_fields__}
-    for given in ("seq", "time", "format", "tie_seed"):
+    for given in ("seq", "time", "format", "tie_commitment"):
         del config[given]
-    assert moves.create(START, "0" * 32, **config).format == FORMAT == 4
+    assert moves.create(START, "0" * 64, **config).format == FORMAT == 5
 
 
 @pytest.mark.parametrize("format", [FORMAT, 2, UNSET])

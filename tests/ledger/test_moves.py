@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support import strategies
 from tests.support.sequences import (
+    SEED,
     START,
     TRUTHFUL,
     Step,
@@ -49,7 +50,8 @@ from partage.ledger.fields import checked_reward
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import CODES, Refused
 from partage.ledger.settlement import inputs, own_view, settled, settlement_of, settlement_view
-from partage.ledger.state import REMEMBERED, State, _Snapshot
+from partage.ledger.state import REMEMBERED, State, _Snapshot, tie_order
+from partage.ledger.ties import tie_seed_of
 from partage.rules import live_rules
 from partage.tape import AGENT_ORDER, permutation, run_key
 
@@ -297,7 +299,7 @@ def test_the_references_decisions(bulk: bool, game: Game, data: st.DataObject, r
             settlement="equal-share",  # commits are then reported with their arms, which this test compares
         )
     )
-    key = run_key(tie_seed)
+    key = run_key(tie_seed_of(bytes.fromhex(tie_seed), []))
     words = np.array(key, np.uint64)
     tally = play_reference(game, table.state.rule, words)
 
@@ -578,6 +580,7 @@ def test_explore_only_is_never_a_commit() -> None:
     table = Table(created())
     agent = table.join()
     table.join(0)
+    table.order()
     written = len(table.events)
     assert table.ask(agent, "r1", True) is None
     assert len(table.events) == written
@@ -675,14 +678,16 @@ class TestReports:
         table = Table(created())
         agent = table.join()
         table.consent(agent, 0, 1)
+        table.order()
         target = table.state.target()
         assert target is not None
         assert self.refused(table, agent, (0, target, 1)) == "not_the_leader"
 
     def test_later_shares_do_not_count_for_the_board_before_a_consent(self) -> None:
         table = Table(created(arms=["a", "b", "c"]))
-        first, second, third = table.state.board.tie_order
+        first, second, third = tie_order(tie_seed_of(bytes.fromhex(SEED), []), 3)
         agent = table.join(second, third)
+        table.order()
         table.consent(agent, first)
         assert self.refused(table, agent, (0, second, 1)) == "not_the_leader"
         table.commits(agent, "r1", (0, first, 1))

@@ -29,6 +29,7 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    Order,
     Run,
     Tell,
     decode,
@@ -452,9 +453,17 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
     ),
     "a rule unknown": (lambda t: with_fields(0, rule="chance"), "would have refused"),
     "a rule that is not live": (lambda t: with_fields(0, rule="two-ucb"), "would have refused"),
-    "a seed that is none": (lambda t: with_fields(0, tie_seed="x"), "never creates"),
+    "a commitment that is none": (lambda t: with_fields(0, tie_commitment="x"), "never creates"),
+    "a seed from the start": (lambda t: with_fields(0, tie_seed="0" * 32), "never creates"),
     "no balance": (lambda t: with_fields(0, balance=None), "never creates"),
-    "another tie order": (lambda t: with_fields(0, tie_seed=other_tie_order(t)), "does not follow"),
+    "another tie order": (
+        lambda t: with_fields(place(t, Order), tie_seed=other_tie_order(t)),
+        "fixes the tie order, with another key",
+    ),
+    "another seed of the operator": (lambda t: with_fields(place(t, Order), seed="0" * 32), "commits to"),
+    "a seed of the operator that is none": (lambda t: with_fields(place(t, Order), seed="x"), "commits to"),
+    "somebody skipped": (lambda t: with_fields(place(t, Order), skipped=("a1",)), "other members skipped"),
+    "no tie order": (lambda t: lambda events: _without(events, place(t, Order)), "not fixed yet"),
     "explore totals": (lambda t: with_fields(-1, explore=(1, 2, 3)), "totals of explore"),
     "commit totals": (lambda t: with_fields(-1, commit=(*t.events[-1].commit[:2], 7)), "totals of commit"),
     "too few totals": (lambda t: with_fields(-1, commit=()), "totals of commit"),
@@ -476,6 +485,11 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
         "closed, and nothing",
     ),
 }
+
+
+def _without(events: list[AnyEvent], where: int) -> None:
+    """Take an event away, and number those after it anew."""
+    events[where:] = [msgspec.structs.replace(event, seq=event.seq - 1) for event in events[where + 1 :]]
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -17,6 +17,7 @@ from partage.ledger.refusals import Refused
 from partage.ledger.settlement import closed_with
 from partage.ledger.state import State
 from partage.ledger.tallies import salts_of
+from partage.ledger.ties import commitment_to
 from partage.rules import live_parameters, live_rules
 from partage.settle import SETTLEMENTS
 
@@ -24,12 +25,16 @@ START = 1_700_000_000_000  # ms
 SECRET = b"of all these tests"  # of the tallies
 TRUTHFUL = ("paper", "equal-share", "equal-share-expected")  # settlements that assume truthful members
 Step = tuple[Any, ...]
+SEED = "0123456789abcdef" * 2
+
+_SEEDS: dict[Any, bytes] = {}  # the operator's seeds, by their commitments
 
 
-def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **config: Any) -> Create:
+def created(tie_seed: str = SEED, format: Any = FORMAT, **config: Any) -> Create:
     """Return the first event of a collaboration: balanced-etc with the paper's settlement, unless given.
 
-    Where the format needs it, the operator underwrites as much as is allowed.
+    From format 5 on, `tie_seed` is the operator's part of the tie order. Where the format needs it, the operator
+    underwrites as much as is allowed.
     """
     config = {"name": "Trial", "arms": ["a", "b"], "horizon": 100, "claim_seconds": 1.0, **config}
     config.setdefault("rule", "balanced-etc")
@@ -40,7 +45,12 @@ def created(tie_seed: str = "0123456789abcdef" * 2, format: Any = FORMAT, **conf
     elif config.get("settlement") in PREPAID:
         config.setdefault("prepaid", 3.0)
     checked = checked_config(Config(**config), 1 if format is UNSET else format)
-    return Create(seq=1, time=START, format=format, collaboration="c1", tie_seed=tie_seed, **checked)
+    given: dict[str, Any] = {"tie_seed": tie_seed}
+    if format is not UNSET and format > 4:
+        seed = bytes.fromhex(tie_seed)
+        given = {"tie_commitment": commitment_to(seed)}
+        _SEEDS[commitment_to(seed)] = seed
+    return Create(seq=1, time=START, format=format, collaboration="c1", **given, **checked)
 
 
 class Table:
@@ -62,17 +72,26 @@ class Table:
 
     def move(self, move: Callable[..., Any], *given: Any) -> Any:
         """Make a move now. What it wrote is kept even if it refuses: lapses that were due."""
-        turn = Turn(self.state, self.now)
+        turn = Turn(self.state, self.now, lambda: _SEEDS[self.state.config.tie_commitment])
         try:
             return move(turn, *given)
         finally:
             for event in turn.events:
                 self._keep(event)
 
-    def join(self, *shares: int) -> str:
+    def join(self, *shares: int, nonce: bytes | None = None) -> str:
+        """Let an agent join, which commits to a nonce for the tie order if it has one."""
         number = len(self.state.members) + 1
-        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}")
+        commitment = UNSET if nonce is None else commitment_to(nonce)
+        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}", commitment)
         return joined.agent
+
+    def reveal(self, agent: str, nonce: bytes) -> Any:
+        return self.move(moves.reveal, agent, nonce.hex())
+
+    def order(self) -> None:
+        """Fix the tie order, as the first ask does."""
+        self.move(moves.order)
 
     def ask(self, agent: str, request: str | None = None, explore_only: bool = False) -> Any:
         return self.move(moves.ask, agent, request, explore_only)
@@ -95,6 +114,8 @@ class Table:
         """Report commits to the leader: with arm and version, or their number where they earn nothing."""
         if not self.state.names_commits:
             return self.commits(agent, request, unnamed=pulls)
+        if any(self.state.board.public):
+            self.order()
         leader = self.state.target()
         assert leader is not None
         return self.commits(agent, request, (self.state.version, leader, pulls))

@@ -4,15 +4,17 @@ import logging
 from collections.abc import Callable
 
 from partage.client.calls import Calls
-from partage.client.effects import Steps
+from partage.client.effects import Steps, Wait
 from partage.client.errors import Closed, Refused
 from partage.client.following import Following
 from partage.client.pulls import Pull
 from partage.client.receipts import Receipts, Sent
 from partage.client.statefile import AgentState
-from partage.ledger import messages
+from partage.ledger import events, messages
 from partage.ledger.checkpoints import Checkpoint
 from partage.ledger.events import Claim, Tell
+
+PATIENT = 0.25  # seconds between two requests while the tie order is being drawn
 
 log = logging.getLogger("partage.client")
 
@@ -102,6 +104,8 @@ class Claims:
             self._saved.used = self._following.horizon
         elif refused.code == "left":
             self._saved.left = True
+        elif refused.code == "order_pending":
+            yield from self._take_part()
         elif refused.code in ("closed", "no_public_arm"):
             before = self._following.view
             yield from self._following.read()
@@ -111,6 +115,24 @@ class Claims:
             yield from self._not_now_uncoded(refused)
         else:
             raise refused
+
+    def _take_part(self) -> Steps[None]:
+        """Reveal the agent's nonce for the tie order, and wait for those of the others, two seconds at most."""
+        seen = self._receipts.kept
+        draw = self._calls.decode(messages.DrawView, (yield from self._receipts.send("GET", "/draw", None)))
+        # Before the members are fixed, another one could still choose its nonce by this one.
+        yield from self._receipts.check(draw.receipt, seen, Sent(events.Draw, members=tuple(draw.members)))
+        mine = self._saved.agent in draw.waiting and self._saved.nonce
+        if mine:
+            body = messages.Reveal(nonce=self._saved.nonce)
+            row = Sent(events.Reveal, agent=self._saved.agent, nonce=body.nonce)
+            try:
+                yield from self._receipts.fetch(messages.Revealed, "POST", "/reveal", body, row)
+            except Refused as refused:
+                if refused.code != "order_fixed":  # the others did not wait any longer
+                    raise
+        if set(draw.waiting) - {self._saved.agent} or (draw.waiting and not mine):
+            yield Wait(min(draw.seconds, PATIENT), news=True)
 
     def _not_now_uncoded(self, refused: Refused) -> Steps[None]:
         """Do the same for release 0.1, which sends no codes: board and sentence say why there is no claim."""

@@ -24,7 +24,8 @@ SHORTEST, LONGEST = 0.25, 15.0  # seconds between two reports, whatever claim_se
 def board_of(view: BoardView) -> Board:
     """Return the board that the controller shows, in the form that rules read."""
     number = {arm.name: place for place, arm in enumerate(view.arms)}
-    board = Board(view.horizon, [number[name] for name in view.tie_order], [arm.public for arm in view.arms])
+    order = [number[name] for name in view.tie_order] or range(len(view.arms))  # none yet: nothing is decided by it
+    board = Board(view.horizon, order, [arm.public for arm in view.arms])
     board.shared = [arm.sharers > 0 for arm in view.arms]
     board.claims = [arm.claims for arm in view.arms]
     board.lapses = [arm.lapses for arm in view.arms]
@@ -112,6 +113,12 @@ class Following:
         return self._clock()
 
     # what the agent may do on this board
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the tie order is fixed; until then there is nothing to pull but hidden arms."""
+        assert self.view is not None
+        return bool(self.view.tie_order)
 
     @property
     def explores(self) -> bool:

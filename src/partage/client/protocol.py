@@ -21,12 +21,13 @@ from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
-from partage.client.statefile import AgentState, new_key
+from partage.client.statefile import AgentState, new_key, new_nonce
 from partage.client.witness import Witness
 from partage.errors import InputError
 from partage.ledger import events
 from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
 from partage.ledger.receipts import Receipt
+from partage.ledger.ties import commitment_to
 from partage.rules.exploring import commit
 from partage.rules.seeing import seen_by
 from partage.rules.shared_imed import highest_mean
@@ -119,6 +120,7 @@ class Protocol:
         """
         saved = self.saved
         saved.key = saved.key or new_key(self._random_bytes)
+        saved.nonce = saved.nonce or new_nonce(self._random_bytes)
         yield from self.save()
         joined = self._calls.decode(Joined, (yield from self._join(invite)))
         saved.agent, saved.token = joined.agent, joined.token
@@ -133,13 +135,16 @@ class Protocol:
         saved = self.saved
         key = saved.private_key
         public = None if key is None else key.public
-        body = NewAgent(name=saved.name, shares=saved.shares, request=saved.join, key=public)
+        commitment = commitment_to(bytes.fromhex(saved.nonce))
+        body = NewAgent(
+            name=saved.name, shares=saved.shares, request=saved.join, key=public, tie_commitment=commitment
+        )
         try:
             return (yield from self._calls.send("POST", "/agents", body, invite))
-        except Refused as refused:  # release 0.1 takes no key, and sends no codes
+        except Refused as refused:  # release 0.1 takes neither, and sends no codes
             if refused.status not in (400, 422) or refused.code not in ("", "unknown_field"):
                 raise
-        body = msgspec.structs.replace(body, key=None)
+        body = msgspec.structs.replace(body, key=None, tie_commitment=None)
         return (yield from self._calls.send("POST", "/agents", body, invite))
 
     def share(self, shares: Collection[str]) -> Steps[None]:
@@ -213,7 +218,10 @@ class Protocol:
             yield from following.check_consent()
             yield from self._check_end(view)
             explores = following.explores
-            if explores or (claims.unsure and any(following.board.public)):
+            if not following.ordered and any(following.board.public):
+                yield from claims.ask()  # whoever asks first has the tie order fixed
+                yield from following.read()
+            elif explores or (claims.unsure and any(following.board.public)):
                 if reports.due_before_claim:
                     yield from reports.send()
                 nothing = yield from claims.ask()

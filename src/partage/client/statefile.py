@@ -10,6 +10,7 @@ from msgspec import Struct
 from partage.errors import FileError
 from partage.ledger.keys import KEY_BYTES, Key, decoded, encoded
 from partage.ledger.messages import CommitRun, Commits
+from partage.ledger.ties import PART_BYTES
 
 
 def new_request(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
@@ -20,6 +21,11 @@ def new_request(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> s
 def new_key(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
     """Return a new private key, in base64."""
     return encoded(random_bytes(KEY_BYTES))
+
+
+def new_nonce(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
+    """Return random bytes for the tie order, in hex."""
+    return random_bytes(PART_BYTES).hex()
 
 
 class AgentState(Struct, kw_only=True):
@@ -60,6 +66,8 @@ class AgentState(Struct, kw_only=True):
         Whether the agent has left.
     key
         The agent's private Ed25519 key in base64, made before it joined; empty if an earlier release joined.
+    nonce
+        The agent's 16 random bytes for the tie order, in hex, made before it joined and secret until it reveals them.
     log_key
         The public key of the ledger's checkpoints; empty if the controller gives no receipts.
     checkpoint
@@ -88,6 +96,7 @@ class AgentState(Struct, kw_only=True):
     first: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
     left: bool = False
     key: str = ""
+    nonce: str = ""
     log_key: str = ""
     checkpoint: str = ""
     forked: str = ""

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from partage.ledger.refusals import Refused, invalid
+from partage.ledger.ties import is_commitment, is_part
 from partage.rules import live_rules
 from partage.settle import ALONE, SETTLEMENTS
 
@@ -53,6 +54,8 @@ _ALLOWED = {
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
     "key": "a public Ed25519 key: 32 bytes in base64",
+    "tie_commitment": "64 hex digits: the SHA-256 of a nonce of 16 bytes",
+    "nonce": "32 hex digits: the 16 bytes whose SHA-256 you joined with",
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",
@@ -103,6 +106,20 @@ def _checked_text(field: str, text: str, longest: int) -> str:
     if not text.strip() or len(text) > longest or any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise not_allowed(field)
     return text
+
+
+def checked_commitment(commitment: str | None) -> str | None:
+    """Return a commitment to a nonce, or None if the agent made none."""
+    if commitment is not None and not is_commitment(commitment):
+        raise not_allowed("tie_commitment")
+    return commitment
+
+
+def checked_nonce(nonce: str) -> str:
+    """Return a nonce for the tie order."""
+    if not is_part(nonce):
+        raise not_allowed("nonce")
+    return nonce
 
 
 def checked_request(request: str | None) -> str | None:

@@ -32,12 +32,23 @@ class NewInvites(Body, frozen=True, kw_only=True):
 
 
 class NewAgent(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 0.1 does not know `key`
-    """An agent that joins. `key` is its public Ed25519 key in base64, with which it cosigns and signs."""
+    """An agent that joins.
+
+    `key` is its public Ed25519 key in base64, with which it cosigns and signs. `tie_commitment` is the SHA-256 of
+    its nonce for the tie order, in hex.
+    """
 
     name: str
     shares: list[str]
     request: str | None = None
     key: str | None = None
+    tie_commitment: str | None = None
+
+
+class Reveal(Body, frozen=True, kw_only=True):
+    """A member's nonce for the tie order, in hex."""
+
+    nonce: str
 
 
 class Ask(Body, frozen=True, kw_only=True):
@@ -169,12 +180,41 @@ class Aside(Struct):
     reason: str
 
 
+class DrawView(Struct, omit_defaults=True):
+    """The draw of the tie order: its members, those that have revealed their nonces, and whether it is over.
+
+    The draw waits for those in `waiting`, at most until `until`. `seconds` is how long that is from now.
+    """
+
+    members: list[str]
+    revealed: list[str]
+    waiting: list[str]
+    until: int
+    seconds: float
+    fixed: bool
+    receipt: Receipt | None = None
+
+
+class Revealed(Struct, omit_defaults=True):
+    """A nonce was taken: the receipt of its row."""
+
+    receipt: Receipt | None = None
+
+
+class Drawing(Struct):
+    """The draw of the tie order, while it lasts: for whom it waits, and until when, in milliseconds since 1970."""
+
+    waiting: list[str]
+    until: int
+
+
 class BoardView(Struct):
     """The board. `version` counts broadcasts and set-asides; `leader` is null before the first broadcast.
 
     `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
     to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
     most three. `set_aside` has the agents whose broadcasts are not on the board.
+    `tie_order` is empty until it is fixed, and `drawing` says for whom that waits, once it has begun.
     """
 
     version: int
@@ -190,6 +230,7 @@ class BoardView(Struct):
     clock: int = 0
     waiting: list[OpenClaim] = []
     set_aside: list[Aside] = []
+    drawing: Drawing | None = None
 
 
 class CollaborationView(Struct):

@@ -1,14 +1,14 @@
 """Moves: what the operator and the agents may do.
 
 A move is a function of the state, the request and the time. It checks the request against the state, and either
-refuses or writes events. A move that refuses has written only the lapses that were due. The server plays moves to
-serve requests; `verify` plays them again to check a ledger.
+refuses or writes events. A move that refuses has written only the lapses that were due, and perhaps the beginning of
+the tie order's draw. The server plays moves to serve requests; `verify` plays them again to check a ledger.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from partage.ledger.events import (
     FORMAT,
@@ -18,10 +18,13 @@ from partage.ledger.events import (
     Commit,
     Consent,
     Create,
+    Draw,
     Event,
     Join,
     Lapse,
     Leave,
+    Order,
+    Reveal,
     Run,
     SetAside,
     Tell,
@@ -29,15 +32,24 @@ from partage.ledger.events import (
 )
 from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
+from partage.ledger.ties import commitment_to, tie_seed_of
 
 _E = TypeVar("_E", bound=Event)
 
 
-class Turn:
-    """A move in progress: the state that it reads and changes, the time, and the events that it wrote."""
+def _no_seed() -> bytes:
+    raise _order_pending("The tie order is not fixed yet.")
 
-    def __init__(self, state: State, now: int) -> None:
+
+class Turn:
+    """A move in progress: the state that it reads and changes, the time, and the events that it wrote.
+
+    `seed` returns the operator's part of the tie order, which the first event commits to.
+    """
+
+    def __init__(self, state: State, now: int, seed: Callable[[], bytes] = _no_seed) -> None:
         self.state = state
+        self.seed = seed
         self.now = max(now, state.time)  # the ledger's time never decreases, even if the clock does
         self.events: list[AnyEvent] = []
 
@@ -53,9 +65,9 @@ class Turn:
 # --- the operator's moves -------------------------------------------------------------------------------------
 
 
-def create(now: int, tie_seed: str, **config: object) -> Create:
-    """Return the first event of a collaboration. `tie_seed`, 16 random bytes in hex, decides the tie order."""
-    return Create(seq=1, time=now, format=FORMAT, tie_seed=tie_seed, **config)  # type: ignore[arg-type]
+def create(now: int, tie_commitment: str, **config: object) -> Create:
+    """Return the first event of a collaboration, with the operator's commitment to its part of the tie order."""
+    return Create(seq=1, time=now, format=FORMAT, tie_commitment=tie_commitment, **config)  # type: ignore[arg-type]
 
 
 def close(turn: Turn, stated: Mapping[str, object]) -> Close:
@@ -84,13 +96,20 @@ def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
 # --- joining, consent, leaving --------------------------------------------------------------------------------
 
 
-def join(turn: Turn, name: str, shares: Sequence[int], invite: str) -> Join:
-    """Let an agent join with an unused invite."""
+def join(turn: Turn, name: str, shares: Sequence[int], invite: str, tie_commitment: str | UnsetType = UNSET) -> Join:
+    """Let an agent join with an unused invite. From format 5 on, it may commit to a nonce for the tie order."""
     state = _open(turn)
     if invite in state.invites:
         raise forbidden("invite_used", "This invite has already been used; ask the operator for another.")
     agent = f"a{len(state.members) + 1}"
-    return turn.write(Join, agent=agent, name=name, shares=tuple(sorted(set(shares))), invite=invite)
+    return turn.write(
+        Join,
+        agent=agent,
+        name=name,
+        shares=tuple(sorted(set(shares))),
+        invite=invite,
+        tie_commitment=tie_commitment if state.format > 4 else UNSET,
+    )
 
 
 def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> int | None:
@@ -120,6 +139,63 @@ def leave(turn: Turn, agent: str) -> None:
         turn.write(Leave, agent=agent)
 
 
+# --- the tie order --------------------------------------------------------------------------------------------
+
+
+def draw(turn: Turn) -> Draw:
+    """Begin to draw the tie order: the nonces of those who committed and are here now will count."""
+    return turn.write(Draw, members=turn.state.committed())
+
+
+def reveal(turn: Turn, agent: str, nonce: str) -> int:
+    """Take a member's nonce for the tie order; return the seq of its row. A repeated reveal changes nothing."""
+    state, member = turn.state, turn.state.members[agent]
+    drawing = state.drawing
+    if drawing is not None and agent in drawing.revealed and drawing.revealed[agent].nonce == nonce:
+        return drawing.revealed[agent].seq
+    _open(turn)
+    _present(turn, agent)
+    if drawing is None and not state.ordered:
+        raise conflict("no_draw", "The tie order is not being drawn yet; reveal your nonce once it is.")
+    if drawing is None or agent not in drawing.members:
+        sentence = "Your nonce does not count: you did not commit to one before the tie order was drawn."
+        raise conflict("not_in_draw", sentence)
+    if commitment_to(bytes.fromhex(nonce)) != member.tie_commitment:
+        raise invalid("nonce", "This is not the nonce that you committed to on joining.", "wrong_nonce")
+    if state.ordered:
+        raise conflict("order_fixed", "The tie order has been fixed, without your nonce; the ledger names you.")
+    return turn.write(Reveal, agent=agent, nonce=nonce).seq
+
+
+def order(turn: Turn) -> None:
+    """Fix the tie order if it is not: begin to draw it, or write it once nobody is waited for.
+
+    Raises
+    ------
+    Refused
+        The draw waits for nonces.
+    """
+    state = turn.state
+    if state.ordered:
+        return
+    if state.drawing is None and state.committed():
+        draw(turn)
+    if waiting := state.awaited(turn.now):
+        names = ", ".join(state.members[agent].name for agent in waiting[:3])
+        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+        raise _order_pending(
+            f"The tie order is being drawn and waits for {names}{more}; reveal your nonce and ask again."
+        )
+    seed = turn.seed()
+    if commitment_to(seed) != state.config.tie_commitment:
+        raise Refused(500, "internal", "The controller has lost its part of this collaboration's tie order.")
+    members = () if state.drawing is None else state.drawing.members
+    revealed = {} if state.drawing is None else state.drawing.revealed
+    nonces = [bytes.fromhex(revealed[agent].nonce) for agent in members if agent in revealed]
+    skipped = tuple(agent for agent in members if agent not in revealed)
+    turn.write(Order, seed=seed.hex(), tie_seed=tie_seed_of(seed, nonces), skipped=skipped)
+
+
 # --- pulls ----------------------------------------------------------------------------------------------------
 
 
@@ -140,7 +216,8 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
     if member.used >= state.config.horizon:
         raise conflict("horizon_used", f"All {state.config.horizon:,} pulls of the horizon are used.")
     if not any(state.board.public):
-        raise conflict("no_public_arm", "No agent shares an arm yet; ask again once one does.")
+        raise _no_public_arm()
+    order(turn)
     tick(turn)
     arm, share = state.decide(agent)
     if share and turn.now < state.next_claim(agent):
@@ -245,6 +322,10 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
         )
         raise invalid("runs", sentence, "unnamed_only")
     lapse(turn)
+    if not state.ordered:
+        if not any(state.board.public):
+            raise _no_public_arm()
+        order(turn)
     left = state.config.horizon - member.used
     if sum(run.pulls for run in runs) + unnamed > left:
         sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
@@ -309,6 +390,14 @@ def _present(turn: Turn, agent: str) -> Member:
     if member.left:
         raise conflict("left", "You left this collaboration; you can join again with a new invite.")
     return member
+
+
+def _no_public_arm() -> Refused:
+    return conflict("no_public_arm", "No agent shares an arm yet; ask again once one does.")
+
+
+def _order_pending(sentence: str) -> Refused:
+    return conflict("order_pending", sentence)
 
 
 def _other_agents() -> Refused:

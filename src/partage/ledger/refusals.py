@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "missing_field": "The body lacks a required field.",
     "invalid_field": "A field has a value that is not allowed.",
     "unknown_arm": "A field names an arm that is not in this collaboration.",
+    "wrong_nonce": "The nonce is not the one that the agent committed to on joining.",
     "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
     # 401: who is asking
     "no_token": "The call needs a token, an invite or a session, and none was sent.",
@@ -43,6 +44,10 @@ CODES: dict[str, str] = {
     "set_aside": "The operator set the agent's broadcasts aside.",
     "horizon_used": "The agent has used all pulls of the horizon.",
     "no_public_arm": "No agent shares an arm yet.",
+    "order_pending": "The tie order is being drawn, and the draw waits for members' nonces.",
+    "order_fixed": "The tie order was fixed without this nonce.",
+    "no_draw": "The tie order is not being drawn yet.",
+    "not_in_draw": "The agent did not commit to a nonce before the tie order was drawn.",
     "request_reused": "The request id was used before, for a different request.",
     "told_differently": "The pull was reported before, with a different reward.",
     "too_many_pulls": "The horizon has room for fewer pulls than reported.",

@@ -19,13 +19,17 @@ from partage.ledger.events import (
     Commit,
     Consent,
     Create,
+    Draw,
     Join,
     Lapse,
     Leave,
+    Order,
+    Reveal,
     SetAside,
     Tell,
     Tick,
 )
+from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
@@ -54,6 +58,22 @@ class Handed(Struct, gc=False):
     agent: str
     arm: int
     time: int
+
+
+class Revealed(Struct):
+    """A nonce that a member revealed, in hex, and the seq of that row."""
+
+    seq: int
+    nonce: str
+
+
+class Drawing(Struct):
+    """The draw of the tie order: the seq and the time of its row, its members, and the reveals that came."""
+
+    seq: int
+    time: int
+    members: tuple[str, ...]
+    revealed: dict[str, Revealed] = msgspec.field(default_factory=dict)
 
 
 class Member(Struct):
@@ -106,6 +126,8 @@ class _Snapshot(Struct):
     windows: list[Window]
     led: set[int]
     closed: Close | None
+    drawing: Drawing | None
+    order: Order | None
 
 
 def bits(arms: Iterable[int]) -> str:
@@ -141,7 +163,6 @@ class State:
 
     def __init__(self, create: Create) -> None:
         arms = len(create.arms)
-        assert isinstance(create.tie_seed, str)
         self.config = create
         self.format = 1 if create.format is UNSET else create.format
         self.rule = rule_of(create)
@@ -149,7 +170,7 @@ class State:
         self.seq = create.seq
         self.time = create.time
         self.version = 0  # of the board: the number of broadcasts and set-asides
-        self.board = Board(create.horizon, tie_order(create.tie_seed, arms), [False] * arms)
+        self.board = Board(create.horizon, range(arms), [False] * arms)  # ties matter only once the order is fixed
         self.sharers = [0] * arms
         self.members: dict[str, Member] = {}
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
@@ -165,7 +186,12 @@ class State:
         self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self.led: set[int] = set()  # the arms that ever led
         self._leading = -1
-        self._key = run_key(create.tie_seed)
+        self.drawing: Drawing | None = None
+        self.order: Order | None = None
+        self.tie_seed: str | None = None  # until the tie order is fixed
+        self._key = (0, 0)
+        if create.tie_seed is not UNSET:
+            self._fix(create.tie_seed)
 
     @property
     def names_commits(self) -> bool:
@@ -174,6 +200,27 @@ class State:
         In formats 1 to 3 they always do.
         """
         return self.format < 4 or self.settlement.pays_commits
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the tie order is fixed. No claim is handed out and no commit is taken before."""
+        return self.tie_seed is not None
+
+    def committed(self) -> tuple[str, ...]:
+        """Return the members whose nonces would count if the tie order were drawn now."""
+        return tuple(one.id for one in self.members.values() if one.tie_commitment and not one.left)
+
+    def awaited(self, now: int) -> list[str]:
+        """Return the members for whose nonces the draw still waits."""
+        drawing = self.drawing
+        if drawing is None or self.ordered or now >= self.drawn_until():
+            return []
+        members = (self.members[agent] for agent in drawing.members if agent not in drawing.revealed)
+        return [member.id for member in members if not member.left]
+
+    def drawn_until(self) -> int:
+        """Return until when the draw waits, in milliseconds since 1970; 0 if there is none."""
+        return 0 if self.drawing is None else self.drawing.time + int(REVEAL_SECONDS * 1000)
 
     @property
     def claim_interval(self) -> int:
@@ -192,7 +239,7 @@ class State:
         return math.ceil(self.config.claim_seconds * 1000)
 
     def target(self) -> int | None:
-        """Return the arm that a commit pulls now: the leader; None while no arm is public."""
+        """Return the arm that a commit pulls now: the leader; None while no arm is public or ties have no order."""
         return None if self._leading < 0 else self._leading
 
     def lapsing(self, now: int) -> list[int]:
@@ -317,11 +364,31 @@ class State:
         self.seq, self.time = event.seq, event.time
 
     def _join(self, event: Join) -> None:
-        self.members[event.agent] = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
+        member = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
+        member.tie_commitment = event.tie_commitment or ""
+        self.members[event.agent] = member
         self.invites[event.invite] = event.agent
         if self.format > 2:
             self.board.all_pulls = len(self.members) * self.config.horizon
-        self._set_shares(self.members[event.agent], event.shares)
+        self._set_shares(member, event.shares)
+
+    def _draw(self, event: Draw) -> None:
+        self.drawing = Drawing(event.seq, event.time, event.members)
+
+    def _reveal(self, event: Reveal) -> None:
+        assert self.drawing is not None
+        self.drawing.revealed[event.agent] = Revealed(event.seq, event.nonce)
+
+    def _order(self, event: Order) -> None:
+        self.order = event
+        self._fix(event.tie_seed)
+        self._see_leader()
+        self._note()
+
+    def _fix(self, tie_seed: str) -> None:
+        """Break ties from now on in the order that follows from this key."""
+        self.tie_seed, self._key = tie_seed, run_key(tie_seed)
+        self.board.set_order(tie_order(tie_seed, self.board.arms))
 
     def _claim(self, event: Claim) -> None:
         member = self.members[event.agent]
@@ -496,10 +563,10 @@ class State:
             window.moments.append((self.seq, self._leading, opened))
 
     def _see_leader(self) -> None:
-        """Look up and cache the arm that a commit pulls; -1 while no arm is public. Claims do not change it."""
+        """Look up and cache the arm that a commit pulls; -1 while there is none. Claims do not change it."""
         board = self.board
         board.leading = self.rule.leading(board)
-        self._leading = board.leader() if any(board.active) else -1
+        self._leading = board.leader() if any(board.active) and self.ordered else -1
         if self._leading >= 0:
             self.led.add(self._leading)
 
@@ -529,6 +596,8 @@ class State:
             windows=list(self.windows),
             led=self.led,
             closed=self.closed,
+            drawing=self.drawing,
+            order=self.order,
         )
         return msgspec.msgpack.encode(kept)
 
@@ -539,6 +608,9 @@ class State:
         state = cls(kept.config)
         board = state.board
         state.seq, state.time, state.version, state.closed = kept.seq, kept.time, kept.version, kept.closed
+        state.drawing, state.order = kept.drawing, kept.order
+        if kept.order is not None:
+            state._fix(kept.order.tie_seed)
         board.record = Record(kept.counts, kept.sums)
         board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
@@ -577,6 +649,9 @@ def _dense(seen: dict[int, tuple[int, float]], arms: int) -> Record:
 
 _FOLD: dict[type, Any] = {
     Join: State._join,
+    Draw: State._draw,
+    Reveal: State._reveal,
+    Order: State._order,
     Claim: State._claim,
     Commit: State._commit,
     Lapse: State._lapse,

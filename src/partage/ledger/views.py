@@ -7,7 +7,17 @@ from msgspec import UNSET
 
 from partage.board import radius
 from partage.ledger import terms
-from partage.ledger.messages import AgentView, ArmOnBoard, Aside, BoardView, CollaborationView, OpenClaim
+from partage.ledger.messages import (
+    AgentView,
+    ArmOnBoard,
+    Aside,
+    BoardView,
+    CollaborationView,
+    Drawing,
+    DrawView,
+    OpenClaim,
+)
+from partage.ledger.refusals import missing
 from partage.ledger.state import State
 from partage.rules import live_parameters
 from partage.rules.influence import can_be_settled
@@ -19,7 +29,7 @@ def board_view(state: State) -> BoardView:
     """Return the board."""
     config, board = state.config, state.board
     tolerate = state.rule.tolerate
-    opened = set() if state.closed else set(state.open_arms())
+    opened = set() if state.closed or not state.ordered else set(state.open_arms())
     arms = []
     for arm, name in enumerate(config.arms):
         count = board.counts[arm]
@@ -55,7 +65,31 @@ def board_view(state: State) -> BoardView:
         clock=board.clock,
         waiting=[] if state.closed else _waiting(state),
         set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
+        drawing=_drawing(state),
     )
+
+
+def _drawing(state: State) -> Drawing | None:
+    """Return the draw of the tie order while it lasts."""
+    if state.drawing is None or state.ordered:
+        return None
+    return Drawing(state.awaited(state.drawing.time), state.drawn_until())
+
+
+def draw_view(state: State, now: int) -> DrawView:
+    """Return the draw of the tie order at this time.
+
+    Raises
+    ------
+    Refused
+        Nothing is being drawn.
+    """
+    drawing = state.drawing
+    if drawing is None:
+        raise missing("no_draw", "The tie order is not being drawn: that begins with the first ask of a member.")
+    until, waiting = state.drawn_until(), state.awaited(now)
+    seconds = max(0, until - now) / 1000 if waiting else 0.0
+    return DrawView(list(drawing.members), list(drawing.revealed), waiting, until, seconds, state.ordered)
 
 
 def _waiting(state: State) -> list[OpenClaim]:
@@ -88,7 +122,7 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         value=config.value,
         claim_seconds=config.claim_seconds,
         created=config.time,
-        tie_seed=None if config.tie_seed is UNSET else config.tie_seed,
+        tie_seed=state.tie_seed,
         tie_order=_tie_order(state),
         agents=len(state.members),
         version=state.version,
@@ -147,4 +181,5 @@ def agent_views(state: State, now: int) -> list[AgentView]:
 
 
 def _tie_order(state: State) -> list[str]:
-    return [state.config.arms[arm] for arm in state.board.tie_order]
+    """Return the arms in the order in which ties are broken; none until it is fixed."""
+    return [] if not state.ordered else [state.config.arms[arm] for arm in state.board.tie_order]

@@ -15,7 +15,7 @@ from partage.engine.rewards import Rewards, run_keys
 from partage.game import Game
 from partage.ledger import moves
 from partage.ledger.config import LiveRule
-from partage.ledger.events import FORMAT, Create, Run
+from partage.ledger.events import FORMAT, Create, Order, Run
 from partage.ledger.state import Member, State
 from partage.rules import live_parameters
 from partage.settle import settlement_for
@@ -104,7 +104,9 @@ class Table:
         (key,) = run_keys(seed, run, run + 1)
         self.game, self.named, self.operator = game, named, operator
         self.key = int(key[0]), int(key[1])
-        self.state = State(_created(game, rule, f"{self.key[0]:016x}{self.key[1]:016x}", named))
+        self.state = State(_created(game, rule, named))
+        tie_seed = f"{self.key[0]:016x}{self.key[1]:016x}"  # as in the simulation of this run
+        self.state.apply(Order(seq=2, time=0, format=FORMAT, seed="", tie_seed=tie_seed, skipped=()))
         self.rewards = Rewards(key, reward_table(game.fixed_arms()))
         self.drawn = [0] * len(game.arms)  # rewards read from the tape
         self.waiting = 0  # commits not reported yet, of all members
@@ -288,7 +290,7 @@ class Table:
         return list(self.state.members.values())
 
 
-def _created(game: Game, rule: LiveRule, tie_seed: str, named: bool) -> Create:
+def _created(game: Game, rule: LiveRule, named: bool) -> Create:
     """Return the create event of a collaboration that plays this game."""
     settlement = settlement_for("equal-share-expected" if named else "none", rule)
     parameters = {name: getattr(rule, name) for name in live_parameters(rule.name)}
@@ -307,7 +309,6 @@ def _created(game: Game, rule: LiveRule, tie_seed: str, named: bool) -> Create:
         fee=0.0,
         value=1.0,
         claim_seconds=60.0,
-        tie_seed=tie_seed,
         alone=settlement.alone,
         coverage=settlement.coverage,
     )

@@ -1,6 +1,5 @@
 """Play a ledger again: each event must be what its move writes on the state before it."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
@@ -21,14 +20,23 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Reveal,
     SetAside,
     Tell,
     Tick,
 )
-from partage.ledger.fields import checked_name, checked_reason, checked_request, checked_reward
+from partage.ledger.fields import (
+    checked_commitment,
+    checked_name,
+    checked_nonce,
+    checked_reason,
+    checked_request,
+    checked_reward,
+)
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import State
+from partage.ledger.ties import commitment_to, is_commitment, is_part
 from partage.ledger.verify.closing import Reader, check_close
 from partage.ledger.verify.lines import Wrong
 from partage.ledger.verify.tolerance import TolerantState
@@ -153,7 +161,10 @@ def _created(event: AnyEvent) -> TolerantState:
         checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:
         raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
-    if checked != given or not re.fullmatch("[0-9a-f]{32}", event.tie_seed or ""):
+    drawn = is_part(event.tie_seed) and event.tie_commitment is UNSET
+    if format > 4:
+        drawn = is_commitment(event.tie_commitment) and event.tie_seed is UNSET
+    if checked != given or not drawn:
         raise Wrong("the controller never creates a collaboration in this way.")
     return TolerantState(event)
 
@@ -168,7 +179,33 @@ def _create(_turn: Turn, _event: Create) -> NoReturn:
 def _join(turn: Turn, event: Join) -> None:
     checked_name("name", event.name)
     _check_arms(turn.state, event.shares)
-    moves.join(turn, event.name, event.shares, event.invite)
+    checked_commitment(event.tie_commitment or None)
+    moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment)
+
+
+def _draw(turn: Turn, _event: Draw) -> None:
+    state = turn.state
+    if state.ordered or state.drawing is not None or not state.committed():
+        raise Wrong("it draws the tie order, which was drawn before or needs no draw.")
+    if not any(state.board.public):
+        raise Wrong("it draws the tie order before anybody can ask: no arm is shared.")
+    moves.draw(turn)
+
+
+def _reveal(turn: Turn, event: Reveal) -> None:
+    moves.reveal(turn, event.agent, checked_nonce(event.nonce))
+
+
+def _order(turn: Turn, event: Order) -> None:
+    state = turn.state
+    if state.ordered:
+        raise Wrong("it fixes the tie order, which is fixed already.")
+    if not any(state.board.public):
+        raise Wrong("it fixes the tie order before anybody can ask: no arm is shared.")
+    if not is_part(event.seed) or commitment_to(bytes.fromhex(event.seed)) != state.config.tie_commitment:
+        raise Wrong("the operator's seed is not the one that the first line commits to.")
+    turn.seed = lambda: bytes.fromhex(event.seed)
+    moves.order(turn)
 
 
 def _claim(turn: Turn, event: Claim) -> None:
@@ -226,6 +263,9 @@ def _set_aside(turn: Turn, event: SetAside) -> None:
 _MOVES: dict[type, Callable[..., None]] = {
     Create: _create,
     Join: _join,
+    Draw: _draw,
+    Reveal: _reveal,
+    Order: _order,
     Claim: _claim,
     Tell: _tell,
     Commit: _commit,
@@ -253,6 +293,10 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
+    elif isinstance(first, Draw):
+        what = f"draws the tie order with the nonces of {len(first.members):,} members"
+    elif isinstance(first, Order):
+        what = "fixes the tie order, with another key or other members skipped"
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
     elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:

@@ -98,6 +98,7 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
             f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; "
             "no ledger can prove this."
         )
+    _describe_order(found, state)
     if replay.hidden:
         _describe_copy(found, replay, state)
     else:
@@ -106,6 +107,31 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
         found.trusted.append(
             "No saved head was given: a history that was rewritten as a whole, with all its hashes, would also pass."
         )
+
+
+def _describe_order(found: Verified, state: State) -> None:
+    """Say what the tie order rests on: the nonces that members revealed, or the operator's word."""
+    order = state.order
+    if order is None:
+        return
+    members = () if state.drawing is None else state.drawing.members
+    names = {agent: state.members[agent].name for agent in members}
+    revealed = [names[agent] for agent in members if agent not in order.skipped]
+    skipped = [names[agent] for agent in order.skipped]
+    without = f" Their nonces were not revealed in time and do not count: {', '.join(skipped)}." if skipped else ""
+    if revealed:
+        found.checked.append(
+            "The tie order follows from the operator's seed, which the first line commits to, and from the nonces of "
+            f"{', '.join(revealed)}, who committed to them before it was drawn.{without}"
+        )
+        found.trusted.append(
+            f"The tie order is nobody's choice if one of these members is honest: {', '.join(revealed)}."
+        )
+    else:
+        found.checked.append(
+            f"The tie order follows from the operator's seed, which the first line commits to.{without}"
+        )
+        found.trusted.append("The operator chose the tie order's seed at random: no member's nonce entered it.")
 
 
 def _describe_whole(found: Verified, replay: "Replay", state: State) -> None:

@@ -321,6 +321,30 @@ async def ask(
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
+@get(
+    "/collaborations/{id:str}/draw",
+    middleware=[reader_only],
+    summary="Read the draw of the tie order",
+    **described(*READS),
+)
+async def draw(request: AnyRequest, id: FromPath[str]) -> messages.DrawView:
+    """Return the draw of the tie order: whose nonces count, and for whom it waits."""
+    return await controller_of(request).draw(id, seen_by(request))
+
+
+@post(
+    "/collaborations/{id:str}/reveal",
+    middleware=[agent_only],
+    status_code=200,
+    summary="Reveal your nonce for the tie order",
+    **described(*WRITES),
+)
+async def reveal(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Reveal]) -> messages.Revealed:
+    """Reveal the nonce that the agent committed to on joining, once the tie order is being drawn."""
+    controller, book, agent = await own_book(request, id)
+    return await controller.reveal(book, agent, data.nonce, seen_by(request))
+
+
 @post(
     "/collaborations/{id:str}/tell",
     middleware=[agent_only],
@@ -427,4 +451,4 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
 
 
 API: list[Any] = [create, collaborations, collaboration, agents, set_aside, invite, invites, revoke, close]
-API += [board, events, settlement, ledger, join, ask, tell, commits, me, consent, leave]
+API += [board, events, settlement, ledger, join, draw, reveal, ask, tell, commits, me, consent, leave]

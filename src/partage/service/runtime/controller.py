@@ -9,12 +9,16 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
+from msgspec import UNSET
+
 from partage.ledger import moves
 from partage.ledger.chain import line_of
 from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
     checked_arms,
+    checked_commitment,
     checked_name,
+    checked_nonce,
     checked_reason,
     checked_request,
     checked_reward,
@@ -24,16 +28,19 @@ from partage.ledger.fields import (
 from partage.ledger.messages import (
     AgentView,
     Commits,
+    DrawView,
     NewAgent,
     NewCollaboration,
     Pull,
+    Revealed,
     Told,
     checked_new_collaboration,
 )
 from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered
-from partage.ledger.views import agent_views
+from partage.ledger.ties import commitment_to
+from partage.ledger.views import agent_views, draw_view
 from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
 from partage.service.runtime.invites import Invites
@@ -78,7 +85,7 @@ class Controller:
         self.store = store
         self.system = system or System()
         self.secret = ServerSecret(store, self.system)
-        self.library = Library(store, self.system, snapshot_every)
+        self.library = Library(store, self.system, snapshot_every, tie_seed=self.secret.tie_seed)
         self.sessions = Sessions(store, self.system, operator_token)
         self.invites = Invites(store, self.system, self.library)
         self.settlements = Settlements(self.system, self.library, self.secret)
@@ -111,14 +118,14 @@ class Controller:
         config = checked_new_collaboration(new)
         id = "c" + self.system.random_bytes(6).hex()
         stated = {**config, "collaboration": id, "key": self.secret.key.public}
-        tie_seed, salt = self.system.random_bytes(16).hex(), self.system.random_bytes(16)
-        now = self.library.timekeeper.now()
+        stated["tie_commitment"] = commitment_to(self.secret.tie_seed(id))
+        salt, now = self.system.random_bytes(16), self.library.timekeeper.now()
         codes, invites = self.invites.make(id, new.invites, request=new.request, secret=secret)
 
         def write() -> Book:
             with self.store.begin({}) as writing:
                 time = now if writing.now is None else writing.now
-                event = moves.create(time, tie_seed=tie_seed, **stated)
+                event = moves.create(time, **stated)
                 book, row = Book.begin(event, salt)
                 writing.commit({id: [row]}, created=[Created(id, time, new.request)], invites=invites)
                 return book
@@ -208,10 +215,11 @@ class Controller:
         checked_name("name", new.name)
         book = await self.library.book(collaboration)
         shares = checked_arms("shares", new.shares, book.arms)
+        commitment = checked_commitment(new.tie_commitment)
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
-            joined = moves.join(turn, new.name, shares, invite.id)
+            joined = moves.join(turn, new.name, shares, invite.id, commitment or UNSET)
             tokens.append(NewToken(secrets.hashed(token), collaboration, joined.agent))
             return joined.agent
 
@@ -229,6 +237,22 @@ class Controller:
         return None if found is None else found[1]
 
     # In what follows, `seen` is the number of rows of the checkpoint that the agent has: its receipt continues it.
+
+    async def draw(self, collaboration: str, seen: int | None = None) -> DrawView:
+        """Return the draw of the tie order."""
+        book = await self.library.fresh(collaboration)
+        await self.receipts.expect(book, seen)
+        view = draw_view(book.state, self.library.timekeeper.of(book))
+        assert book.state.drawing is not None
+        view.receipt = await self.receipts.of(book, book.state.drawing.seq, seen)
+        return view
+
+    async def reveal(self, book: Book, agent: str, nonce: str, seen: int | None = None) -> Revealed:
+        """Take an agent's nonce for the tie order; repeating it returns the same answer."""
+        checked_nonce(nonce)
+        await self.receipts.expect(book, seen)
+        done = await self.library.put(book, lambda turn: moves.reveal(turn, agent, nonce))
+        return Revealed(await self.receipts.of(book, done.answer, seen, done.rows))
 
     async def ask(
         self, book: Book, agent: str, request: str | None, explore_only: bool, seen: int | None = None

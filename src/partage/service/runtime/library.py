@@ -28,12 +28,19 @@ def is_id(text: str) -> bool:
 class Library:
     """The books of this process. Books are loaded when they are first needed, and stay in memory."""
 
-    def __init__(self, store: Store, system: System, snapshot_every: int = SNAPSHOT_EVERY) -> None:
+    def __init__(
+        self,
+        store: Store,
+        system: System,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        *,
+        tie_seed: Callable[[str], bytes],
+    ) -> None:
         self.store = store
         self.books: dict[str, Book] = {}
         self._system = system
         self._call = system.store_calls(store.several)
-        self._writer = Writer(store, system, snapshot_every)
+        self._writer = Writer(store, system, snapshot_every, tie_seed=tie_seed)
         self.timekeeper = self._writer.timekeeper
         self._loading: dict[str, asyncio.Task[Book | None]] = {}
         self._lapses: asyncio.Task[None] | None = None

@@ -9,6 +9,7 @@ have written since. If it loses a race anyway, it reloads the ledger and plays t
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from partage.ledger.moves import Turn
@@ -71,11 +72,20 @@ Batch = dict[str, tuple[Book, list[Job]]]
 class Writer:
     """Writes the waiting jobs of all collaborations, in one transaction after another.
 
-    At most `slots` transactions run at a time; a collaboration is never in two of them.
+    At most `slots` transactions run at a time; a collaboration is never in two of them. `tie_seed` returns the
+    operator's part of a collaboration's tie order.
     """
 
-    def __init__(self, store: Store, system: System, snapshot_every: int = SNAPSHOT_EVERY) -> None:
+    def __init__(
+        self,
+        store: Store,
+        system: System,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        *,
+        tie_seed: Callable[[str], bytes],
+    ) -> None:
         self.store = store
+        self._tie_seed = tie_seed
         self.slots = 2 if store.several else 1
         self.snapshot_every = snapshot_every
         self.tasks: dict[asyncio.Task[None], None] = {}
@@ -180,7 +190,7 @@ class Writer:
 
     def _play(self, book: Book, job: Job, now: int) -> list[Row]:
         """Play a job's move; the job keeps the outcome until its events are on disk."""
-        turn = Turn(book.state, now)
+        turn = Turn(book.state, now, partial(self._tie_seed, book.id))
         job.tokens.clear()
         refused: Refused | None = None
         answer = None
