@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra faults paper demo serve check format bench build requirements clean
+.PHONY: help install test test-extra faults crashes paper demo serve check format bench build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean
 
 faults: $(VENV)/.dev ## simulate the service with faults for SEEDS seeds (SEEDS=10000)
 	$(BIN)/python -m tests.simulator.run --seeds $(SEEDS)
+
+crashes: $(VENV)/.dev ## kill servers and databases, cut the power and fail writes, about half an hour (PART=cuts for some)
+	$(BIN)/python -m tests.crashes $(PART)
 
 paper: $(VENV)/.research ## run every experiment of the paper and write results/report.html
 	$(BIN)/partage reproduce

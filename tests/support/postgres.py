@@ -4,10 +4,12 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -61,6 +63,29 @@ class Cluster:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `fast` in good order, `immediate` as in a crash."""
         self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
+
+    def processes(self) -> list[int]:
+        """Return the ids of the running server's processes; the first is the parent of the others."""
+        parent = int((self._data / "postmaster.pid").read_text().split()[0])
+        return [parent, *children(parent)]
+
+    def backends(self, database: str) -> list[int]:
+        """Return the ids of the processes that serve a database."""
+        title = f"postgres: {SUPERUSER} {database} ".encode()
+        return [id for id in self.processes()[1:] if Path(f"/proc/{id}/cmdline").read_bytes().startswith(title)]
+
+    @property
+    def write_ahead_log(self) -> Path:
+        """The folder of the write-ahead log."""
+        return self._data / "pg_wal"
+
+    def kill(self, *ids: int) -> None:
+        """Kill these processes of the server at once, and wait until they are gone."""
+        kill(*ids)
+        # Where nobody collects the parent's exit code, PostgreSQL takes it for a running one.
+        for lock in (self._data / "postmaster.pid", *self.folder.glob(".s.PGSQL.*.lock")):
+            if lock.exists() and int(lock.read_text().split()[0]) in ids:
+                lock.unlink()
 
     def remove(self) -> None:
         """Stop the server and delete all that it has written."""
@@ -118,6 +143,40 @@ class Cluster:
         if done.returncode:
             log = self._log.read_text() if self._log.exists() else ""
             raise RuntimeError(f"{program} failed with exit code {done.returncode}:\n{done.stdout}{log}")
+
+
+def kill(*ids: int) -> None:
+    """Kill these processes at once, and wait until they are gone."""
+    for id in ids:
+        with suppress(ProcessLookupError):
+            os.kill(id, signal.SIGKILL)
+    until = time.monotonic() + PATIENCE
+    while any(Path(f"/proc/{id}").exists() and not _ended(id) for id in ids):
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def children(parent: int) -> list[int]:
+    """Return the ids of the processes that a process started (Linux)."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            if _status(int(folder.name))[1] == str(parent):
+                found.append(int(folder.name))
+    return sorted(found)
+
+
+def _status(id: int) -> list[str]:
+    """Return a process's state and its parent's id."""
+    return Path(f"/proc/{id}/stat").read_text().rpartition(") ")[2].split()
+
+
+def _ended(id: int) -> bool:
+    """Whether a process has ended, but for its parent, which may be slow to notice."""
+    try:
+        return _status(id)[0] in "ZX"
+    except OSError:
+        return True
 
 
 def _owner() -> pwd.struct_passwd | None:

@@ -34,11 +34,12 @@ class Server:
         port: int = 0,
         python: str = sys.executable,
         options: Sequence[str] = (),
+        module: str = "partage.cli",
     ) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
         given |= {"PARTAGE_DATABASE": database_url, "PYTHONUNBUFFERED": "1"} | dict(env or {})
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  # stop and kill close it
-        command = [python, "-m", "partage.cli", "serve", f"--port={port}", f"--workers={workers}", *options]
+        command = [python, "-m", module, "serve", f"--port={port}", f"--workers={workers}", *options]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -59,6 +60,10 @@ class Server:
     def pid(self) -> int:
         """The id of the process that was started: with several workers, their parent."""
         return self.process.pid
+
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self.process.poll() is not None
 
     @property
     def output(self) -> str:
