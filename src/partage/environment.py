@@ -7,6 +7,13 @@ DATABASE = "PARTAGE_DATABASE"  # where the server stores its data: a path or a p
 LOG_LEVEL = "PARTAGE_LOG_LEVEL"  # how much the server logs
 URL = "PARTAGE_URL"  # the controller's address, for the operator's commands
 INVITE = "PARTAGE_INVITE"  # an invite's code, for `partage agent join`
+LIMITS = {  # limits of the server, by the field of `service.http.limits.Limits`
+    "requests": "PARTAGE_REQUESTS_PER_SECOND",
+    "streams": "PARTAGE_STREAMS",
+    "streams_each": "PARTAGE_STREAMS_PER_TOKEN",
+    "wrong_tokens": "PARTAGE_WRONG_TOKENS_PER_MINUTE",
+    "costly": "PARTAGE_COSTLY_FACTOR",
+}
 
 
 def read(name: str, default: str = "") -> str:

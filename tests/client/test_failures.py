@@ -37,6 +37,19 @@ def test_a_request_is_sent_again_until_it_is_answered(new: New, call: str, fault
     assert len(live.state.members) == 2
 
 
+@pytest.mark.parametrize(("after", "least"), [("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-3", 0), ("", 0)])
+def test_an_agent_waits_as_long_as_the_controller_says(new: New, after: str, least: float) -> None:
+    live = new(["a", "b"], horizon=100)
+    body = {"error": "There were too many requests.", "code": "too_many_requests"}
+    live.join("b")
+    limited = iter([httpx.Response(429, json=body, headers={"Retry-After": after})])
+    with live.joined("a") as agent:
+        live.fault = lambda request: next(limited, None) if request.url.path.endswith("/ask") else None
+        began = live.now
+        assert agent.ask().share
+        assert least <= live.now - began <= least + 0.1
+
+
 def test_without_an_answer_the_agent_gives_up_and_can_go_on_later(new: New) -> None:
     live = new(["a", "b"], horizon=100)
     live.join("b")

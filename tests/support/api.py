@@ -15,7 +15,9 @@ from tests.support.server import Server
 from partage.ledger.refusals import CODES
 
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens servers that live for a test
-OPERATOR = {"PARTAGE_OPERATOR_TOKEN": TOKEN}
+# Tests read a ledger after each step, and try many wrong tokens from one address.
+GENEROUS = {"PARTAGE_COSTLY_FACTOR": "1000", "PARTAGE_WRONG_TOKENS_PER_MINUTE": "100000"}
+OPERATOR = {"PARTAGE_OPERATOR_TOKEN": TOKEN, **GENEROUS}
 
 # Commits are paid with this settlement, so they are reported by arm and version.
 NAMED: dict[str, Any] = {"settlement": "equal-share-expected", "underwriting": 0}

@@ -17,6 +17,7 @@ from partage.client.effects import Wait
 from partage.ledger.state import State
 from partage.ledger.views import board_view
 from partage.service.http.app import create_app
+from partage.service.http.limits import Limits
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.system import System
 from partage.service.store import open_store
@@ -24,6 +25,7 @@ from partage.service.store import open_store
 T = TypeVar("T")
 
 URL = "http://controller"
+GENEROUS = Limits(requests=1e6, wrong_tokens=1e6, costly=1000)  # time may stand still for a whole test
 TOKEN = "pt_op_the-token-of-all-these-tests"  # not a secret: it opens an app that lives for one module
 BEFORE, AFTER = "before", "after"  # when a request is lost: before it arrives, or its answer
 
@@ -44,7 +46,7 @@ class App:
     async def _open(self, folder: Path) -> tuple[Controller, httpx.ASGITransport]:
         system = System(clock=lambda: int(self.now * 1000), monotonic=lambda: int(self.now * 1000))
         controller = Controller(open_store(f"{folder}/partage.db"), TOKEN, system)
-        return controller, httpx.ASGITransport(create_app(controller))
+        return controller, httpx.ASGITransport(create_app(controller, limits=GENEROUS))
 
     def close(self) -> None:
         self.operator.disconnect()

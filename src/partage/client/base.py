@@ -138,7 +138,9 @@ def request_of(client: httpx.Client | httpx.AsyncClient, step: Send) -> httpx.Re
 
 def answer_of(response: httpx.Response) -> Answer:
     """Return the parts of a response that the protocol reads."""
-    return Answer(response.status_code, response.content, response.headers.get("etag"))
+    after = response.headers.get("retry-after", "")  # a date is as good as none: the pauses grow anyway
+    seconds = float(after) if after.isascii() and after.isdecimal() else None
+    return Answer(response.status_code, response.content, response.headers.get("etag"), seconds)
 
 
 def lost_by(error: httpx.TransportError) -> Lost:

@@ -96,6 +96,8 @@ class Calls:
                     raise refusal(reply.status, reply.body)
                 return reply
             pause = longest * int.from_bytes(self._random_bytes(4)) / 2**32
+            if isinstance(reply, Answer):  # the pause comes on top, so that all who were told the same do not meet
+                pause += reply.retry_after or 0.0
             if self._clock() + pause - began > patience:
                 raise self._unreachable(reply)
             longest = min(2 * longest, LONGEST_PAUSE)

@@ -37,6 +37,7 @@ class Answer:
     status: int
     body: bytes
     etag: str | None = None
+    retry_after: float | None = None  # seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ LARGEST_BODY = 256 * 1024  # bytes
 MOST_ARMS = 1000
 MOST_INVITES = 1000
 MOST_HOURS = 8760
+MOST_RUNS = 1000  # in one report of commit pulls
 LONGEST_NAME = 100
 LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
@@ -59,7 +60,7 @@ _ALLOWED = {
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",
-    "runs": "a list of {version, arm, pulls}, with at least one pull here or in unnamed",
+    "runs": f"a list of at most {MOST_RUNS:,} {{version, arm, pulls}}, with at least one pull here or in unnamed",
     "unnamed": "a whole number of at least 0",
     "version": "a whole number of at least 0: a version of the board",
     "arm": "the name of an arm of this collaboration",

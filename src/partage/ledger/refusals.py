@@ -59,6 +59,9 @@ CODES: dict[str, str] = {
     "checkpoint_ahead": "The checkpoint has more rows than the ledger: it is not the same ledger, or it lost rows.",
     # 413
     "too_large": "The body is too large.",
+    # 429, 431: limits
+    "too_many_requests": "There were too many requests, log-ins or streams; Retry-After says when to try again.",
+    "headers_too_large": "The address and the headers are too large.",
     # 500, 501, 503: the controller's side
     "internal": "The controller has a defect; its log says where.",
     "newer_format": "The collaboration was created by a newer release of Partage.",
@@ -114,3 +117,8 @@ def missing(code: str, sentence: str, field: str | None = None) -> Refused:
 def conflict(code: str, sentence: str, field: str | None = None) -> Refused:
     """Return the refusal of something that conflicts with the current state (409)."""
     return Refused(409, code, sentence, field)
+
+
+def too_many(sentence: str, seconds: float) -> Refused:
+    """Return the refusal of more than a limit allows, until some seconds have passed (429)."""
+    return Refused(429, "too_many_requests", sentence, retry_after=seconds)

@@ -24,6 +24,7 @@ from partage.board import Board, Record
 from partage.errors import InputError, PartageError
 from partage.ledger.config import DEFAULTS, PREPAID, live_rule
 from partage.service.http.app import create_app
+from partage.service.http.limits import Limits
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
 from partage.service.runtime.controller import Controller
@@ -56,6 +57,7 @@ def serve(
         raise InputError(f"The log level must be one of {', '.join(LEVELS)}.")
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The number of workers must be between 1 and {MOST_WORKERS}.")
+    Limits.of_environment()  # refuses what is no number
     given = environment.operator_token()
     if new_token and given:
         raise InputError(f"The operator's token is in {environment.OPERATOR_TOKEN}; unset it to make a new one.")
@@ -161,7 +163,8 @@ def application() -> Any:
     threading.Thread(target=_warm, daemon=True).start()
     controller = Controller(open_store(environment.database()), environment.operator_token())
     metrics = Metrics(together=METRICS_FOLDER in os.environ)
-    return create_app(controller, metrics, on_startup=lambda: _end_streams_at_once(controller))
+    limits = Limits.of_environment()
+    return create_app(controller, metrics, on_startup=lambda: _end_streams_at_once(controller), limits=limits)
 
 
 def _end_streams_at_once(controller: Controller) -> None:

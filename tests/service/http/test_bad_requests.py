@@ -270,6 +270,7 @@ def test_joining(server: Server, ann: Member, body: dict[str, Any], field: str) 
         ({"request": "r", "unnamed": "1"}, "unnamed"),
         ({"request": "r", "unnamed": True}, "unnamed"),
         ({"request": "r", "runs": {}}, "runs"),
+        ({"request": "r", "runs": [{"version": 0, "arm": "a", "pulls": 1}] * 1001}, "runs"),
         ({"request": "r", "runs": [1]}, "runs"),
         ({"request": "r", "runs": [{}]}, "runs"),
         ({"request": "r", "runs": [{"version": 0, "arm": "Zq9", "pulls": 1}]}, "runs[0].arm"),

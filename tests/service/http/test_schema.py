@@ -16,12 +16,13 @@ from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
 
 ONE = "/v1/collaborations/{id}"
-READING = {401, 403, 404, 500, 501, 503}
-WRITING = {400, 401, 403, 409, 413, 422, 500, 501, 503}
+LIMITED = {429, 431}
+READING = {401, 403, 404, 500, 501, 503} | LIMITED
+WRITING = {400, 401, 403, 409, 413, 422, 500, 501, 503} | LIMITED
 
 CALLS: dict[tuple[str, str], set[int]] = {
     ("post", "/v1/collaborations"): {201} | WRITING,
-    ("get", "/v1/collaborations"): {200, 401, 403, 500, 503},
+    ("get", "/v1/collaborations"): {200, 401, 403, 500, 503} | LIMITED,
     ("get", ONE): {200} | READING,
     ("get", f"{ONE}/agents"): {200} | READING,
     ("post", f"{ONE}/agents"): {201} | WRITING,
@@ -37,11 +38,11 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("post", f"{ONE}/ask"): {200, 204} | WRITING,
     ("post", f"{ONE}/tell"): {200, 404} | WRITING,
     ("post", f"{ONE}/commits"): {200} | WRITING,
-    ("get", f"{ONE}/agents/me"): {200, 401, 403, 500, 501, 503},
+    ("get", f"{ONE}/agents/me"): {200, 401, 403, 500, 501, 503} | LIMITED,
     ("patch", f"{ONE}/agents/me"): {200} | WRITING,
-    ("delete", f"{ONE}/agents/me"): {204, 401, 403, 409, 500, 501, 503},
-    ("get", "/health"): {200},
-    ("get", "/ready"): {200, 503},
+    ("delete", f"{ONE}/agents/me"): {204, 401, 403, 409, 500, 501, 503} | LIMITED,
+    ("get", "/health"): {200, 431},
+    ("get", "/ready"): {200, 431, 503},
 }
 
 TYPES: dict[str, Any] = {

@@ -19,13 +19,18 @@ from partage.ledger.terms import warnings_of
 from partage.ledger.views import collaboration_view
 from partage.service.http.auth import (
     AnyRequest,
+    address_of,
     agent_only,
     bearer,
     bearer_only,
     controller_of,
+    costly,
+    downloading,
+    guard_of,
     operator_only,
     reader_only,
     secret_of,
+    streaming,
     who_of,
 )
 from partage.service.http.schema import READS, WRITES, BareCall, TaggedCall, answer_of, described
@@ -176,7 +181,7 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
 
 @post(
     "/collaborations/{id:str}/close",
-    middleware=[operator_only],
+    middleware=[operator_only, costly("close")],
     status_code=200,
     summary="Close and settle",
     **described(*READS),
@@ -221,7 +226,7 @@ async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
 
 @get(
     "/collaborations/{id:str}/events",
-    middleware=[reader_only],
+    middleware=[reader_only, streaming],
     summary="Follow the board (server-sent events)",
     **described(
         *READS,
@@ -250,7 +255,7 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
 
 @get(
     "/collaborations/{id:str}/settlement",
-    middleware=[reader_only],
+    middleware=[reader_only, costly("settlement")],
     summary="Read the settlement",
     **described(*READS),
 )
@@ -263,7 +268,7 @@ async def settlement(request: AnyRequest, id: FromPath[str]) -> messages.Settlem
 
 @get(
     "/collaborations/{id:str}/ledger",
-    middleware=[reader_only],
+    middleware=[reader_only, downloading],
     summary="Read the ledger (NDJSON)",
     **described(*READS, answers={200: answer_of(str, "One line of JSON per event.", "application/x-ndjson")}),
 )
@@ -288,7 +293,8 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     assert code is not None
     controller = controller_of(request)
     began, seen = controller.library.timekeeper.now(), seen_by(request)
-    agent, token = await controller.join(id, code, data)
+    with guard_of(request.scope).guess(address_of(request.scope)):
+        agent, token = await controller.join(id, code, data)
     book = await controller.library.book(id)
     member = book.state.members[agent]
     if member.since >= began:  # not a repeated request
@@ -387,7 +393,7 @@ async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
 
 @patch(
     "/collaborations/{id:str}/agents/me",
-    middleware=[agent_only],
+    middleware=[agent_only, costly("consent")],
     summary="Change what you share",
     **described(*WRITES),
 )

@@ -19,6 +19,7 @@ from partage.ledger import messages
 from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http import api
+from partage.service.http.limits import Guard, Limits
 from partage.service.http.responses import FAILURES, careful
 from partage.service.http.schema import add_facts
 from partage.service.metrics import Metrics
@@ -75,7 +76,10 @@ def measured(app: ASGIApp) -> ASGIApp:
 
 
 def create_app(
-    controller: Controller, metrics: Metrics | None = None, on_startup: Callable[[], None] | None = None
+    controller: Controller,
+    metrics: Metrics | None = None,
+    on_startup: Callable[[], None] | None = None,
+    limits: Limits | None = None,
 ) -> Litestar:
     """Return the application of a controller. `on_startup` is called in the running event loop."""
 
@@ -100,6 +104,7 @@ def create_app(
             {
                 "controller": controller,
                 "metrics": metrics or Metrics(),
+                "guard": Guard(limits or Limits(), controller.system.clock),
                 "readiness": Readiness(controller.store, controller.system),
             }
         ),

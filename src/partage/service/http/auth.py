@@ -9,6 +9,7 @@ from litestar.datastructures import State as AppState
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from partage.ledger.refusals import Refused, forbidden
+from partage.service.http.limits import Guard, network_of
 from partage.service.runtime import secrets
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.sessions import Who
@@ -41,12 +42,28 @@ def check_csrf(session: str, given: str) -> None:
         raise forbidden("csrf", "The page's token is missing or out of date; reload the page.")
 
 
+def guard_of(scope: Scope) -> Guard:
+    """Return the limits of this process."""
+    guard: Guard = scope["litestar_app"].state.guard
+    return guard
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request comes from; of all IPv6 addresses of one network, the same."""
+    client = scope.get("client")
+    return network_of(client[0]) if client else "unknown"
+
+
 async def identify(connection: Connection) -> Who:
     """Return who makes the request, by token or browser session."""
     controller: Controller = connection.app.state.controller
     token = bearer(connection)
     if token is not None:
-        secret, who = token, await controller.sessions.who(token)
+        known = controller.sessions.known(token)
+        if known is None:
+            with guard_of(connection.scope).guess(address_of(connection.scope)):
+                known = await controller.sessions.who(token)
+        secret, who = token, known
     else:
         session = connection.cookies.get(COOKIE)
         if session is None:
@@ -133,6 +150,54 @@ def _only(require: Callable[[Who, str], None], app: ASGIApp) -> ASGIApp:
     async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         who = await identify(ASGIConnection(scope))
         require(who, scope["path_params"].get("id", ""))
+        if who.agent is not None:
+            guard_of(scope).request(who)
         await app(scope, receive, send)
 
     return asgi
+
+
+# limits, for calls whose permissions were checked
+
+
+def costly(kind: str) -> Callable[[ASGIApp], ASGIApp]:
+    """Limit calls of a kind that costs more than others."""
+
+    def limited(app: ASGIApp) -> ASGIApp:
+        async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+            guard_of(scope).costly(kind, _caller(scope))
+            await app(scope, receive, send)
+
+        return asgi
+
+    return limited
+
+
+def downloading(app: ASGIApp) -> ASGIApp:
+    """Limit downloads of the ledger, and how many of them there are at once."""
+
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+        guard, caller = guard_of(scope), _caller(scope)
+        guard.costly("ledger", caller)
+        with guard.ledger(caller):
+            await app(scope, receive, send)
+
+    return asgi
+
+
+def streaming(app: ASGIApp) -> ASGIApp:
+    """Limit the event streams that are open at once."""
+
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+        if "partage" not in scope:
+            await identify(ASGIConnection(scope))
+        with guard_of(scope).stream(_caller(scope)):
+            await app(scope, receive, send)
+
+    return asgi
+
+
+def _caller(scope: Scope) -> tuple[str | None, str | None]:
+    """Return the collaboration and the agent of a request; None is the operator."""
+    who: Who = scope["partage"][1]  # type: ignore[typeddict-item]
+    return who.collaboration or scope["path_params"].get("id"), who.agent

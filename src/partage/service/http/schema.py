@@ -29,6 +29,8 @@ ERRORS = {
     409: "Conflicts with the current state.",
     413: "The body is too large.",
     422: "A field is missing, unknown or out of range.",
+    429: "Too many requests, or open event streams; the header Retry-After says after how many seconds to try again.",
+    431: "The address and the headers are too large.",
     500: "The controller has a defect; its log says where.",
     501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
@@ -84,7 +86,8 @@ def described(
     answers: dict[int, ResponseSpec] | None = None,
 ) -> dict[str, Any]:
     """Return what the document says of a call: its refusals, its token, and answers that are not a struct of ours."""
-    found = {status: ResponseSpec(messages.Error, False, ERRORS[status]) for status in sorted(errors)}
+    limits = (431,) if bearer is None else (429, 431)
+    found = {status: ResponseSpec(messages.Error, False, ERRORS[status]) for status in sorted({*errors, *limits})}
     security: list[dict[str, list[str]]] = [] if bearer is None else [{bearer: []}]
     return {"operation_class": kind, "responses": {**(answers or {}), **found}, "security": security}
 

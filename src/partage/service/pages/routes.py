@@ -2,6 +2,7 @@
 
 import csv
 import io
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,14 +22,17 @@ from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
     AnyRequest,
+    address_of,
     bearer,
     check_csrf,
     controller_of,
     csrf_token,
+    guard_of,
     reader_only,
     require_operator,
+    streaming,
 )
-from partage.service.http.responses import refused
+from partage.service.http.responses import headers_of, refused
 from partage.service.pages import forms, live
 from partage.service.pages.html import HEADERS, STATIC, page
 from partage.service.pages.proposal import Proposed, proposed
@@ -37,6 +41,8 @@ from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh, same
 from partage.service.runtime.sessions import SESSION_TIME, Who
 from partage.settle import ALONE, COVERAGE
+
+log = logging.getLogger("partage.service")
 
 YEAR = 365 * 24 * 3600
 LOGIN_COOKIE, LOGIN_TIME = "partage_login", 3600  # seconds that a login form stays valid
@@ -127,8 +133,12 @@ async def login(request: AnyRequest) -> Response[Any]:
         sentence = "This page was open for too long, or the browser blocks cookies. Log in here."
         return login_page(request, status=403, next=next_page, error=sentence)
     try:
-        session, who = await controller_of(request).sessions.log_in(form.get("token", "").strip())
-    except Refused:
+        with guard_of(request.scope).log_in(address_of(request.scope)):
+            session, who = await controller_of(request).sessions.log_in(form.get("token", "").strip())
+    except Refused as refusal:
+        log.warning("log-in failed", extra={"address": address_of(request.scope), "code": refusal.code})
+        if refusal.status != 401:
+            raise
         sentence = "This token is unknown. Check that you copied all of it."
         return login_page(request, status=401, next=next_page, error=sentence)
     if before := request.cookies.get(COOKIE):  # the browser's earlier session ends
@@ -315,7 +325,7 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     return page("invite_list.html", **await invites_of(controller, await controller.library.fresh(id)))
 
 
-@get("/c/{id:str}/events")
+@get("/c/{id:str}/events", middleware=[streaming])
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the operator's snapshots."""
     await operator(request)
@@ -385,7 +395,8 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
     controller, code = controller_of(request), bearer(request)
     if code is None:
         raise Refused(401, "no_token", "This needs an invite.")
-    found = await controller.invites.of_code(data.get("collaboration", ""), code)
+    with guard_of(request.scope).guess(address_of(request.scope)):
+        found = await controller.invites.of_code(data.get("collaboration", ""), code)
     book = await controller.library.fresh(found.collaboration)
     state, view = book.state, collaboration_view(book.state)
     return {
@@ -414,7 +425,7 @@ async def me(request: AnyRequest) -> Response[Any]:
     return page("me.html", csrf=csrf_token(session), member=member, **facts(book))
 
 
-@get("/me/events")
+@get("/me/events", middleware=[streaming])
 async def my_events(request: AnyRequest) -> Stream:
     """Send a member's snapshots: the board, and their own pulls."""
     controller, book, agent = await own(request)
@@ -433,6 +444,7 @@ async def consent(request: AnyRequest) -> Response[Any]:
         raise missing("not_found", "There is no such arm.")
     changed = member.shares | {int(place)} if form.get("shared") else member.shares - {int(place)}
     if changed != member.shares:
+        guard_of(request.scope).costly("consent", (book.id, agent))
         await controller.consent(book, agent, [arms[arm] for arm in sorted(changed)])
     return page("consent.html", config=book.state.config, state=book.state, member=book.state.members[agent])
 
@@ -474,7 +486,7 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
         return refused(request, refusal)
     if refusal.status == 401:
         return login_page(request, status=401, next=safe_next(request.url.path), error=None)
-    return page("refused.html", refusal.status, csrf=None, sentence=refusal.sentence)
+    return page("refused.html", refusal.status, headers_of(refusal), csrf=None, sentence=refusal.sentence)
 
 
 def routes() -> list[Any]:

@@ -15,6 +15,7 @@ from partage.ledger import moves
 from partage.ledger.chain import line_of
 from partage.ledger.events import Run, decode
 from partage.ledger.fields import (
+    MOST_RUNS,
     checked_arms,
     checked_commitment,
     checked_name,
@@ -295,7 +296,7 @@ class Controller:
         checked_name("request", told.request)
         if told.unnamed < 0:
             raise not_allowed("unnamed")
-        if not told.runs and not told.unnamed:
+        if len(told.runs) > MOST_RUNS or (not told.runs and not told.unnamed):
             raise not_allowed("runs")
         runs = []
         for place, run in enumerate(told.runs):

@@ -70,6 +70,10 @@ class Sessions:
         self._call = system.store_calls(store.several)
         self._agents: dict[str, Who] = {}  # by the hash of the token: the owner of a token never changes
 
+    def known(self, token: str) -> Who | None:
+        """Return who a token belongs to, if it is an agent's that was used before. No such token can be guessed."""
+        return self._agents.get(hashed(token))
+
     async def who(self, token: str) -> Who:
         """Return who a token belongs to."""
         key = hashed(token)
