@@ -68,7 +68,7 @@ def io(given: argparse.Namespace, folder: Path) -> Iterator[Row]:
         "I/O errors in a commit (SQLite)",
         counts,
         f"{done.refused} refused with 503, of which {done.absent} absent and {done.whole} whole; "
-        f"{done.answered} struck after the commit; /ready said 503 {done.not_ready} times of {done.looked}",
+        f"{done.answered} struck after the commit; /ready said 503 and then 200, {done.not_ready} times",
     )
 
 

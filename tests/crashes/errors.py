@@ -30,8 +30,7 @@ class Errors:
     absent: int = 0  # of these, not in the ledger
     whole: int = 0  # of these, in the ledger
     answered: int = 0  # although something failed, namely after the commit
-    looked: int = 0  # at /ready, while a fault went on
-    not_ready: int = 0  # of these, how often it said 503
+    not_ready: int = 0  # how often /ready said 503 while every write failed, and 200 after it
     seconds: float = 0.0
 
     def by_what(self) -> Counter[tuple[str, str]]:
@@ -71,8 +70,12 @@ class _Trial:
         self.faults.set(fault)
         answer = caller.call(*call)
         struck = self.faults.struck()
-        if struck and fault.times < 0:
-            self.look_ready()
+        if struck and fault.times < 0 and fault.after == 0:
+            self.wait_for_ready(503)
+            assert connected(self.server.url).get("/health").status_code == 200
+            self.faults.clear()
+            self.wait_for_ready(200)
+            self.errors.not_ready += 1
         self.faults.clear()
         errors = self.errors
         if not struck:
@@ -101,12 +104,6 @@ class _Trial:
             Member(self.server.url, again.json()["token"], self.host.collaboration, "").ok("GET", "/agents/me")
         return struck
 
-    def look_ready(self) -> None:
-        """Ask whether the server is ready while every write fails."""
-        self.errors.looked += 1
-        self.errors.not_ready += connected(self.server.url).get("/ready").status_code == 503
-        assert connected(self.server.url).get("/health").status_code == 200
-
     def there(self, request: str, joins: bool) -> int:
         """Return how many rows a request has."""
         kind, name = ("join", "name") if joins else ("consent", "request")
@@ -119,11 +116,11 @@ class _Trial:
         assert verified.ok, verified.problem
         return self.host.ledger()
 
-    def wait_until_ready(self) -> None:
-        """Wait until the server says that it is ready."""
+    def wait_for_ready(self, status: int) -> None:
+        """Wait until /ready answers with this status; it tries a write every few seconds."""
         until = time.monotonic() + PATIENCE
-        while connected(self.server.url).get("/ready").status_code != 200:
-            assert time.monotonic() < until, "the server does not get ready again"
+        while connected(self.server.url).get("/ready").status_code != status:
+            assert time.monotonic() < until, f"/ready never says {status}"
             time.sleep(0.05)
 
 
@@ -140,9 +137,7 @@ def fail_each_change(folder: Path, whats: tuple[str, ...] = ("EIO", "ENOSPC"), c
                             break
                     else:
                         raise AssertionError("a commit has no end")
-                    trial.wait_until_ready()
         _fail_checkpoints(trial, whats, checkpoint)
-        trial.wait_until_ready()
         lines = trial.verify()
         trial.server.kill()
         hang_up(trial.server.url)

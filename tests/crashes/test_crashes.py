@@ -47,6 +47,7 @@ def test_each_change_of_a_commit_may_fail(tmp_path: Path) -> None:
     found = errors.fail_each_change(tmp_path, checkpoint=6)
     assert found.refused == found.absent + found.whole > 20
     assert found.answered > 0
+    assert found.not_ready == 4
     kinds = {(what, how_long, kind) for what, how_long, kind, suffix in found.struck if suffix == "-wal"}
     assert kinds == {
         (what, how_long, kind)
