@@ -260,7 +260,7 @@ def test_a_truncated_history_is_found() -> None:
     explore(agent)
     agent.flush()
     agent._client._transport = backup
-    with pytest.raises(Forked, match="signed a ledger of 8 rows and now has fewer"):
+    with pytest.raises(Forked, match=r"signed a ledger of \d+ rows and now has fewer"):
         explore(agent)
 
 

@@ -188,10 +188,10 @@ def test_a_members_copy(settlement: str) -> None:
         assert found.row == next(row for row in full.rows if row.agent == agent)
         assert any("lines are hidden" in sentence for sentence in found.trusted)
         pays_commits = settlement in TRUTHFUL
-        assert any("commit pulls of each arm" in sentence for sentence in found.trusted) == pays_commits
+        assert any("entries in the tallies" in sentence for sentence in found.trusted) == pays_commits
         assert any("No amount depends on a commit" in sentence for sentence in found.trusted) != pays_commits
         assert any("every account" in sentence for sentence in found.checked) != pays_commits
-        assert any("ceilings of the other" in sentence for sentence in found.trusted) == ("equal" in settlement)
+        assert any("all ceilings" in sentence for sentence in found.checked) == ("equal" in settlement)
         assert any(f"row of agent {agent}" in sentence for sentence in found.checked)
 
 

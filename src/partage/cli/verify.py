@@ -22,6 +22,16 @@ def verify(
         str | None,
         typer.Option(metavar="HASH", help="Fail if this saved head is missing, because history was rewritten."),
     ] = None,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Fail if this signed checkpoint is not of this ledger; repeat it for each file."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="The public key of the checkpoints, if the first line does not state it."),
+    ] = None,
     agent: Annotated[
         str | None, typer.Option(metavar="ID", help="The agent whose copy this is, if the copy does not show it.")
     ] = None,
@@ -31,11 +41,11 @@ def verify(
 
     The exit code is 0 if the ledger is valid. Otherwise it is 1, and the message says which line is wrong.
 
-    [bold]partage verify bakers.ndjson --head 9f86d081884c7d65…[/bold]
+    [bold]partage verify bakers.ndjson --checkpoint morel.txt --checkpoint haddad.txt[/bold]
     """
     if head is not None and not re.fullmatch("[0-9a-fA-F]{64}", head.strip()):
         raise InputError("A head has 64 hexadecimal digits, as in the controller's answer to each report.")
-    found = _verified(file, head, agent)
+    found = _verified(file, head, agent, [read_note(path) for path in checkpoint or []], key)
     if json:
         from msgspec import to_builtins
 
@@ -49,20 +59,37 @@ def verify(
     raise typer.Exit(0 if found.ok else WRONG)
 
 
-def _verified(file: Path, head: str | None, agent: str | None) -> "Verified":
+def read_note(file: Path) -> str:
+    """Return the checkpoint in a file."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise FileError(f"The file {file} cannot be read as a checkpoint.") from None
+
+
+def _verified(file: Path, head: str | None, agent: str | None, checkpoints: list[str], key: str | None) -> "Verified":
     """Verify a file, with a progress bar if it takes a while."""
     load("ledger.verify")
     from partage.ledger.verify import verify as check
 
     total = _lines(file) if sys.stderr.isatty() else 0
     with progress_bar("verifying", "settling") as progress:
-        found = interruptible(lambda: check(file, head, agent=agent, progress=lambda done: progress(done, total)))
+        found = interruptible(
+            lambda: check(
+                file,
+                head,
+                agent=agent,
+                checkpoints=checkpoints,
+                key=key,
+                progress=lambda done: progress(done, total),
+            )
+        )
     problem = found.problem
     if (
         agent is not None
         and problem is not None
         and problem.line is None
-        and interruptible(lambda: check(file, head)).ok
+        and interruptible(lambda: check(file, head, checkpoints=checkpoints, key=key)).ok
     ):
         raise InputError(problem.sentence)  # the ledger is right; it only lacks this agent
     return found

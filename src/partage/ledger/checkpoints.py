@@ -81,21 +81,27 @@ def read_cosignature(note: str, collaboration: str, agent: str, public: str) -> 
     return None if time is None else Cosigned(agent, time)
 
 
-def signed_by_log(note: str, origin: str, public: str) -> Checkpoint | None:
-    """Return the checkpoint of this origin that this key signed; None if it is anything else."""
+def stated_checkpoint(note: str) -> Checkpoint | None:
+    """Return what a note says, whoever signed it; None if it is not a checkpoint."""
     try:
-        text, lines = _parts(note)
+        found = _TEXT.fullmatch(_parts(note)[0])
     except ValueError:
         return None
-    found = _TEXT.fullmatch(text)
     root = None if found is None else decoded(found[3], 32)
-    if found is None or root is None or found[1] != origin:
+    return None if found is None or root is None else Checkpoint(found[1], int(found[2]), root)
+
+
+def signed_by_log(note: str, origin: str, public: str) -> Checkpoint | None:
+    """Return the checkpoint of this origin that this key signed; None if it is anything else."""
+    stated = stated_checkpoint(note)
+    if stated is None or stated.origin != origin:
         return None
+    text, lines = _parts(note)
     made = _signatures(lines, origin, PLAIN, public, SIGNATURE_BYTES)
     # As signed-note asks, one bad signature of the key spoils the note.
     if not made or not all(signed_by(public, signature, text.encode()) for signature in made):
         return None
-    return Checkpoint(origin, int(found[2]), root)
+    return stated
 
 
 def cosigned_at(note: str, name: str, public: str) -> int | None:
@@ -118,6 +124,14 @@ def verifier_key(collaboration: str, public: str) -> str:
     raw = decoded(public, KEY_BYTES)
     assert raw is not None
     return f"{name}+{_key_id(name, PLAIN, raw).hex()}+{encoded(PLAIN + raw)}"
+
+
+def public_key(text: str) -> str | None:
+    """Return a public key in base64, from that or from the form that `verifier_key` returns; None otherwise."""
+    if decoded(text, KEY_BYTES) is not None:
+        return text
+    raw = decoded(text.split("+", 2)[-1], 1 + KEY_BYTES)
+    return None if raw is None or raw[:1] != PLAIN else encoded(raw[1:])
 
 
 def _parts(note: str) -> tuple[str, list[tuple[str, str]]]:

@@ -8,15 +8,18 @@ verdict says what was taken on trust.
     replay.py       an event: the move that writes it
     tolerance.py    decisions that rounding on another platform explains
     closing.py      the close event: totals, ceilings, charges, profit
+    log.py          the tree of all lines, and the signed checkpoints that must belong to it
     verdict.py      the result, in sentences
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from partage.errors import InputError
 from partage.ledger.chain import GENESIS
+from partage.ledger.checkpoints import public_key
 from partage.ledger.verify.lines import Wrong, check_line, read_lines
+from partage.ledger.verify.log import CheckpointFound, Log
 from partage.ledger.verify.replay import Replay
 from partage.ledger.verify.verdict import Problem, Verified, describe
 
@@ -30,6 +33,8 @@ def verify(
     head: str | None = None,
     *,
     agent: str | None = None,
+    checkpoints: Sequence[str] = (),
+    key: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Verified:
     """Verify a ledger.
@@ -42,6 +47,10 @@ def verify(
         A head that was saved earlier. If no line has it, the history was rewritten.
     agent
         The agent whose copy it is. By default, the one whose commit pulls are not hidden.
+    checkpoints
+        Signed checkpoints, one's own and those of other members: each must belong to this ledger.
+    key
+        The public key that signed them, in base64. By default, the one that the first line states.
     progress
         Called with the number of lines, now and then.
 
@@ -60,15 +69,19 @@ def verify(
     """
     if head is not None and not isinstance(head, str):
         raise InputError(f"The head is {head!r}; it must be a string, as the controller sent it.")
-    replay = Replay(agent)
+    if key is not None and public_key(key) is None:
+        raise InputError("The key must be a public Ed25519 key: 32 bytes in base64.")
+    replay, log = Replay(agent), Log(checkpoints, None if key is None else public_key(key))
     lines, at = 0, GENESIS
     saved = None if head is None else head.strip().lower()
     saved_line = None
     problem = None
+    found: list[CheckpointFound] = []
     try:
         for text in read_lines(source):
             line = check_line(text, lines + 1, at)
             replay.take(line.event, line.salts)
+            log.take(line.row_hash)
             lines, at = lines + 1, line.head
             if at == saved:
                 saved_line = lines
@@ -76,12 +89,15 @@ def verify(
                 progress(lines)
         replay.finish()
         if saved is not None and saved_line is None:
-            problem = Problem(None, f"The history was rewritten: no line has the head {saved[:64]}.")
+            raise Wrong(f"The history was rewritten: no line has the head {saved[:64]}.", False)
+        assert replay.state is not None
+        found = log.check(replay.state)
     except Wrong as wrong:
         problem = Problem(lines + 1 if wrong.in_line else None, str(wrong))
     if progress is not None:
         progress(lines)
-    verdict = Verified(lines, at, problem, not replay.hidden, replay.owner)
+    verdict = Verified(lines, at, problem, not replay.hidden, replay.owner, root=log.root)
     if problem is None:
+        verdict.checkpoints = found
         describe(verdict, replay, saved_line)
     return verdict

@@ -36,11 +36,12 @@ class Wrong(Exception):
 class Line(NamedTuple):
     """A line whose number and hash are right.
 
-    It has the head after it, its event (None if it is hidden), and the salts of the tallies that the reader knows, by
-    agent.
+    It has the head after it, the hash of its row, its event (None if it is hidden), and the salts of the tallies that
+    the reader knows, by agent.
     """
 
     head: str
+    row_hash: bytes
     event: AnyEvent | None
     salts: dict[str, bytes] | None = None
 
@@ -76,12 +77,14 @@ def check_line(text: bytes, number: int, head: str) -> Line:
     shown, hidden = _SHOWN.fullmatch(text), _HIDDEN.fullmatch(text)
     if shown is not None:
         stated, body = shown[1].decode(), shown[2]
-        matches = next_head(head, row_hash(bytes.fromhex(shown[3].decode()), body)) == stated
+        hashed = row_hash(bytes.fromhex(shown[3].decode()), body)
+        matches = next_head(head, hashed) == stated
         event = _event(body, matches)
         seq = event.seq
     elif hidden is not None:
         stated, body, event, seq = hidden[1].decode(), b"", None, int(hidden[3])
-        matches = next_head(head, bytes.fromhex(hidden[2].decode())) == stated
+        hashed = bytes.fromhex(hidden[2].decode())
+        matches = next_head(head, hashed) == stated
     else:
         _not_a_line(text)
     if seq != number:
@@ -90,7 +93,7 @@ def check_line(text: bytes, number: int, head: str) -> Line:
         raise Wrong(_BAD_HASH)
     if event is not None and encode(event) != body:  # or two files could say the same and have different hashes
         raise Wrong("its row is not in canonical form: the controller writes the same event in other bytes.")
-    return Line(stated, event, None if shown is None or shown[4] is None else _salts(shown[4]))
+    return Line(stated, hashed, event, None if shown is None or shown[4] is None else _salts(shown[4]))
 
 
 def _salts(text: bytes) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Requested,
     Reveal,
     SetAside,
     Tell,
@@ -59,6 +60,8 @@ class Replay:
         The salts beside the last line, by agent: those of the close event's tallies.
     ticks
         How often the clock advanced.
+    unsigned
+        How many visible rows of members have no signature.
     ceilings_checked
         Whether the ceilings of the close event were computed again.
     """
@@ -66,7 +69,7 @@ class Replay:
     def __init__(self, agent: str | None) -> None:
         self.agent = agent
         self.state: TolerantState | None = None
-        self.hidden = self.ticks = 0
+        self.hidden = self.ticks = self.unsigned = 0
         self.shown: set[str] = set()
         self.salts: dict[str, bytes] = {}
         self.ceilings_checked = False
@@ -123,6 +126,8 @@ class Replay:
             self.ceilings_checked = check_close(state, event, Reader(self.owner, self.hidden, self.salts))
             state.apply(event)
             return
+        if isinstance(event, Requested) and event.signature is UNSET:
+            self.unsigned += 1
         if isinstance(event, Tick):
             self._check_tick(state, event)
         elif isinstance(event, Commit):

@@ -11,6 +11,7 @@ from partage.ledger.messages import BoardView, SettlementRow, SettlementView
 from partage.ledger.settlement import settlement_of, settlement_view
 from partage.ledger.state import State
 from partage.ledger.verify.closing import account_of
+from partage.ledger.verify.log import CheckpointFound
 from partage.ledger.views import board_view
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Verified:
         The settlement, from a whole ledger: as it closed, or as if it closed now.
     row
         The agent's own row of it, if the collaboration is closed or the ledger is whole.
+    root, checkpoints
+        The root of the tree of all lines, in base64, and the given checkpoints, which all belong to it.
     checked, trusted
         What was found to be right, and what was not checked, in sentences.
     """
@@ -59,6 +62,8 @@ class Verified:
     board: BoardView | None = None
     settlement: SettlementView | None = None
     row: SettlementRow | None = None
+    root: str = ""
+    checkpoints: list[CheckpointFound] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
 
@@ -88,25 +93,36 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
         + ("." if replay.hidden or not state.names_commits else "; the board allowed every commit pull.")
     )
     found.checked.append(f"The board at version {state.version:,} follows from these lines.")
-    found.trusted.append(
-        "Agents reported the rewards that they saw, and made the commit pulls that they counted by themselves; "
-        "no ledger can prove this." + ("" if state.names_commits else " No amount depends on a commit pull.")
-    )
+    _describe_checkpoints(found)
+    paid = "" if state.names_commits else " No amount depends on a commit pull."
+    found.trusted.append(f"Agents reported the rewards that they saw and the commit pulls that they made.{paid}")
     aside = [member.name for member in state.members.values() if member.aside]
     if aside:
-        found.trusted.append(
-            f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside; "
-            "no ledger can prove this."
-        )
+        found.trusted.append(f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside.")
+    if replay.unsigned:
+        found.trusted.append(f"{replay.unsigned:,} rows of members are not signed: they are on the operator's word.")
     _describe_order(found, state)
     if replay.hidden:
         _describe_copy(found, replay, state)
     else:
         _describe_whole(found, replay, state)
-    if saved_line is None:
+    if saved_line is None and not found.checkpoints:
+        found.trusted.append("No saved head or checkpoint was given: a ledger rewritten as a whole would also pass.")
+    compared = {agent for one in found.checkpoints for agent in one.cosigned} | {replay.owner}
+    if unseen := len(state.members.keys() - compared):
         found.trusted.append(
-            "No saved head was given: a history that was rewritten as a whole, with all its hashes, would also pass."
+            f"The checkpoints of {unseen:,} members were not compared: they may have been shown another ledger."
         )
+
+
+def _describe_checkpoints(found: Verified) -> None:
+    """Say which checkpoints belong to the ledger, and whose they are."""
+    for one in found.checkpoints:
+        by = f", and cosigned by {', '.join(one.cosigned)}" if one.cosigned else ""
+        signed = f" It is signed by the ledger's key{by}." if one.signed else ""
+        found.checked.append(f"The checkpoint after {one.size:,} lines belongs to this ledger.{signed}")
+    if any(not one.signed for one in found.checkpoints):
+        found.trusted.append("The first line states no key, so no signature was checked; pass the key.")
 
 
 def _describe_order(found: Verified, state: State) -> None:
@@ -157,24 +173,15 @@ def _describe_whole(found: Verified, replay: "Replay", state: State) -> None:
 
 def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
     """Say what a member's copy shows of the settlement."""
-    allowed = "which the board allowed and" if state.names_commits else "which"
-    found.trusted.append(
-        f"{replay.hidden:,} lines are hidden. They are taken to be other agents' commit pulls, {allowed} the agents' "
-        "horizons had room for."
-    )
+    allowed = "as the board and their" if state.names_commits else "as their"
+    found.trusted.append(f"{replay.hidden:,} lines are hidden: other agents' commit pulls, {allowed} horizons allow.")
     if replay.ticks:
-        found.trusted.append(
-            "The clock, which counts other agents' commit pulls, as its ticks state it; only its order was checked."
-        )
+        found.trusted.append("The clock counts hidden commit pulls too; only the order of its ticks was checked.")
     closed, owner = state.closed, replay.owner
     if owner is None:
-        found.trusted.append(
-            "The visible commit pulls do not show whose copy this is; pass the agent to check its row."
-        )
+        found.trusted.append("It does not show whose copy this is; pass the agent to check its row.")
     if closed is None:
-        found.trusted.append(
-            "The collaboration is not closed: charges depend on all agents' pulls, which the close event will sum up."
-        )
+        found.trusted.append("It is not closed: charges depend on all pulls, which the close event will sum up.")
         return
     if not state.names_commits:
         _describe_public(found, state, owner)
@@ -201,10 +208,7 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
     _describe_limit(found, state)
     if proven:
         others = " and pulls" if measured else ""
-        found.trusted.append(
-            f"Each other agent's entries in the tallies{others}: that agent checks them in its own copy. Whoever did "
-            "not may have been given other commit pulls, up to the rest of its horizon."
-        )
+        found.trusted.append(f"Each other agent's entries in the tallies{others}: only its own copy checks them.")
     else:
         found.trusted.append("All agents' commit pulls of each arm, as the close event sums them up.")
     if measured and replay.ceilings_checked and not proven:
