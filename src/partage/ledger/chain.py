@@ -60,13 +60,18 @@ def seal(event: AnyEvent, head: str, salt: bytes | None = None) -> Row:
     return Row(event.seq, body, salt, next_head(head, row_hash(salt, body)), pull)
 
 
+def hidden(event: AnyEvent, reader: str | None) -> bool:
+    """Whether an agent may not see an event: other agents' commit pulls. The operator (None) sees everything."""
+    return reader is not None and isinstance(event, Commit) and event.agent != reader
+
+
 def line(row: Row, event: AnyEvent, reader: str | None, salts: Mapping[str, bytes] | None = None) -> bytes:
     """Return a row as a line of the ledger's file, for the operator (None) or for an agent.
 
     An agent sees everything but the other agents' commit pulls, of which it sees the hashes. Beside the tallies of a
     close event, the operator sees the `salts` of all members, and an agent its own.
     """
-    if reader is not None and isinstance(event, Commit) and event.agent != reader:
+    if hidden(event, reader):
         return _hidden(row)
     return _shown(row, reader, (salts or {}) if isinstance(event, Close) and event.tallies else {})
 

@@ -6,6 +6,7 @@ signature covers may be believed, so a checkpoint is read together with the key 
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from partage.ledger.keys import KEY_BYTES, SIGNATURE_BYTES, Key, decoded, encoded, signed_by
@@ -68,6 +69,24 @@ def cosigned(note: str, collaboration: str, agent: str, key: Key, time: int) -> 
     added = _line(name, COSIGNATURE, key, stamp + key.sign(_cosigned_text(text, time)))
     kept = [f"— {other} {content}\n" for other, content in lines if other != name]
     return f"{text}\n{''.join(kept)}{added}"
+
+
+def with_cosignatures(note: str, others: Iterable[str]) -> str:
+    """Return a signed checkpoint with the cosignatures of those other notes that have the same text."""
+    text, _ = _parts(note)
+    origin = text.split("\n", 1)[0]
+    for other in others:
+        same, lines = _parts(other)
+        if same == text:
+            note += "".join(f"— {name} {content}\n" for name, content in lines if name != origin)
+    return note
+
+
+def signed_alone(note: str, collaboration: str, agent: str) -> str:
+    """Return a note with only the signatures of the log and of one member."""
+    text, lines = _parts(note)
+    names = (origin_of(collaboration), name_of(collaboration, agent))
+    return f"{text}\n" + "".join(f"— {name} {content}\n" for name, content in lines if name in names)
 
 
 def read_checkpoint(note: str, collaboration: str, public: str) -> Checkpoint | None:

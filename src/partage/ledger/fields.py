@@ -57,6 +57,7 @@ _ALLOWED = {
     "key": "a public Ed25519 key: 32 bytes in base64",
     "tie_commitment": "64 hex digits: the SHA-256 of a nonce of 16 bytes",
     "nonce": "32 hex digits: the 16 bytes whose SHA-256 you joined with",
+    "checkpoint": "a checkpoint of this ledger as a signed note, with your cosignature",
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",

@@ -95,6 +95,12 @@ class SetAside(Body, frozen=True, kw_only=True):
     reason: str
 
 
+class NewCosignature(Body, frozen=True, kw_only=True):
+    """A checkpoint that the agent cosigned, as a signed note."""
+
+    checkpoint: str
+
+
 # --- answers --------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +144,21 @@ class Told(Struct, omit_defaults=True):
     version: int
     head: str
     receipt: Receipt | None = None
+
+
+class Proof(Struct):
+    """The hashes that prove that one checkpoint continues another, or that a row is in a checkpoint, in base64."""
+
+    consistency: list[str] = []
+    inclusion: list[str] = []
+
+
+class Cosignature(Struct):
+    """The newest checkpoint that a member cosigned."""
+
+    agent: str
+    name: str
+    checkpoint: str
 
 
 class ArmOnBoard(Struct):

@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "unknown_arm": "A field names an arm that is not in this collaboration.",
     "wrong_nonce": "The nonce is not the one that the agent committed to on joining.",
     "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
+    "not_cosigned": "The checkpoint lacks the cosignature of the agent's key.",
     # 401: who is asking
     "no_token": "The call needs a token, an invite or a session, and none was sent.",
     "unknown_token": "The token is not known.",
@@ -30,6 +31,7 @@ CODES: dict[str, str] = {
     "invite_expired": "The invite has expired.",
     "commit_pull": "The pull is a commit pull, whose reward is never reported.",
     "claim_cancelled": "The agent withdrew the arm of this claim, or was set aside, which cancelled it.",
+    "hidden_row": "The row is another agent's report of commit pulls.",
     "csrf": "The page's token is missing or out of date.",
     # 404, 405: nothing there
     "not_found": "There is nothing at this address.",
@@ -56,6 +58,7 @@ CODES: dict[str, str] = {
     "version_expired": "The version of the board was superseded too long ago.",
     "not_the_leader": "At this version the board never told the agent to commit to this arm.",
     "stale": "The state changed in the meantime.",
+    "no_key": "The agent joined without a key.",
     "checkpoint_ahead": "The checkpoint has more rows than the ledger: it is not the same ledger, or it lost rows.",
     # 413
     "too_large": "The body is too large.",

@@ -40,6 +40,10 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("post", f"{ONE}/commits"): {200} | WRITING,
     ("get", f"{ONE}/agents/me"): {200, 401, 403, 500, 501, 503} | LIMITED,
     ("patch", f"{ONE}/agents/me"): {200} | WRITING,
+    ("get", f"{ONE}/checkpoint"): {200} | READING,
+    ("get", f"{ONE}/proof"): {200, 409, 422} | READING,
+    ("put", f"{ONE}/cosignature"): {204} | WRITING,
+    ("get", f"{ONE}/cosignatures"): {200} | READING,
     ("delete", f"{ONE}/agents/me"): {204, 401, 403, 409, 500, 501, 503} | LIMITED,
     ("get", "/health"): {200, 431},
     ("get", "/ready"): {200, 431, 503},
@@ -199,6 +203,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
         template = (ONE if who.collaboration else "/v1/collaborations") + path
         if "/invites/" in path:
             template = f"{ONE}/invites/{{invite_id}}"
+        elif "?" in path:
+            template = template.partition("?")[0]
         elif path.endswith("/set-aside"):
             template = f"{ONE}/agents/{{agent}}/set-aside"
         assert_described(answer, template, schema)
@@ -234,6 +240,11 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(ann, "GET", "/agents/me")
     see(ann, "GET", "/settlement")
     see(ann, "GET", "/ledger")
+    note = see(ann, "GET", "/checkpoint").text
+    see(ann, "GET", "/proof?from=1&to=2")
+    see(ann, "GET", "/proof?from=2&to=1")
+    see(ann, "PUT", "/cosignature", {"checkpoint": note})
+    see(ann, "GET", "/cosignatures")
     see(ann, "GET", "/agents")
     see(host, "GET", "")
     see(host, "GET", "/agents")
@@ -251,6 +262,11 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     for path in ("/health", "/ready"):
         assert_described(connected(url).get(path), path, schema)
     well = {(method, path, status) for (method, path), known in CALLS.items() for status in known if status < 400}
-    left = {("get", "/health", 200), ("get", "/ready", 200), ("get", f"{ONE}/events", 200)}
+    left = {
+        ("put", f"{ONE}/cosignature", 204),
+        ("get", "/health", 200),
+        ("get", "/ready", 200),
+        ("get", f"{ONE}/events", 200),
+    }
     assert well - left <= seen
     assert {status for _, _, status in seen} >= {400, 401, 403, 404, 409, 413, 422}

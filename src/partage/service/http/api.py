@@ -12,8 +12,6 @@ from litestar.response import Stream
 from partage import __version__
 from partage.ledger import messages
 from partage.ledger.fields import checked_request
-from partage.ledger.receipts import HEADER
-from partage.ledger.refusals import invalid
 from partage.ledger.settlement import own_view
 from partage.ledger.terms import warnings_of
 from partage.ledger.views import collaboration_view
@@ -34,14 +32,13 @@ from partage.service.http.auth import (
     who_of,
 )
 from partage.service.http.schema import READS, WRITES, BareCall, TaggedCall, answer_of, described
+from partage.service.http.transparency import TRANSPARENCY, seen_by
 from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.readiness import Readiness
 
 log = logging.getLogger("partage.service")
-
-LONGEST_SIZE = 15  # digits
 
 
 async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]:
@@ -50,16 +47,6 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     agent = who_of(request).agent
     assert agent is not None
     return controller, controller.library.books.get(id) or await controller.library.book(id), agent
-
-
-def seen_by(request: AnyRequest) -> int | None:
-    """Return the size of the checkpoint that the agent has, as a header of its request names it."""
-    size = request.headers.get(HEADER)
-    if size is None:
-        return None
-    if not size.isascii() or not size.isdecimal() or len(size) > LONGEST_SIZE:
-        raise invalid(HEADER, f"The header {HEADER} must be the number of rows of a checkpoint.")
-    return int(size)
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -458,3 +445,4 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
 
 API: list[Any] = [create, collaborations, collaboration, agents, set_aside, invite, invites, revoke, close]
 API += [board, events, settlement, ledger, join, draw, reveal, ask, tell, commits, me, consent, leave]
+API += TRANSPARENCY

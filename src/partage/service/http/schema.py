@@ -17,6 +17,7 @@ from litestar.openapi.spec import (
 )
 
 from partage.ledger import messages
+from partage.ledger.receipts import HEADER
 from partage.ledger.refusals import CODES
 from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
@@ -35,6 +36,7 @@ ERRORS = {
     501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
 }
+RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits")  # calls whose answer has a receipt
 READS = (401, 403, 404, 500, 501, 503)
 WRITES = (400, 401, 403, 409, 413, 422, 500, 501, 503)
 
@@ -79,6 +81,26 @@ class TaggedCall(Call):
         self.parameters = [*(self.parameters or ()), known]
 
 
+@dataclass
+class ProofCall(Call):
+    """A call with either of two pairs of query parameters, which the framework cannot express."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number = Schema(type=OpenAPIType.INTEGER, minimum=0)
+        texts = {
+            "from": "The rows of the smaller checkpoint.",
+            "to": "The rows of the larger checkpoint.",
+            "row": "The number of a row.",
+            "size": "The rows of a checkpoint.",
+        }
+        found = [
+            Parameter(name=name, param_in="query", schema=number, description=text, required=False)
+            for name, text in texts.items()
+        ]
+        self.parameters = [*(self.parameters or ()), *found]
+
+
 def described(
     *errors: int,
     kind: type[Operation] = Call,
@@ -98,7 +120,11 @@ def answer_of(data: Any, description: str, media_type: str = "application/json")
 
 
 def add_facts(document: OpenAPI) -> None:
-    """Add the codes of refusals, and the rules and settlements to choose from, to the structs that have them."""
+    """Add the codes of refusals, the rules and settlements to choose from, and the header that receipts continue."""
+    for path, item in (document.paths or {}).items():
+        for operation in (item.post, item.patch):
+            if operation is not None and (path.endswith(RECEIPTED)):
+                operation.parameters = [*(operation.parameters or ()), _seen()]
     allowed: dict[str, dict[str, Iterable[str]]] = {
         "Error": {"code": CODES},
         "NewCollaboration": {"rule": live_rules(), "settlement": SETTLEMENTS},
@@ -111,3 +137,14 @@ def add_facts(document: OpenAPI) -> None:
             for part in [schema, *(schema.one_of or ())]:
                 if isinstance(part, Schema) and part.type == OpenAPIType.STRING:
                     part.enum = list(values)
+
+
+def _seen() -> Parameter:
+    """Return the description of the header that names the last checkpoint."""
+    return Parameter(
+        name=HEADER,
+        param_in="header",
+        schema=Schema(type=OpenAPIType.INTEGER, minimum=0),
+        description="The rows of the last checkpoint that you have; the receipt proves that its own continues it.",
+        required=False,
+    )

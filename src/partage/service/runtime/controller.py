@@ -51,6 +51,7 @@ from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.sessions import Sessions
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
+from partage.service.runtime.witnesses import Witnesses
 from partage.service.runtime.writer import SNAPSHOT_EVERY
 from partage.service.store import Created, Lost, NewToken, Row, Store, StoreError
 
@@ -91,6 +92,7 @@ class Controller:
         self.invites = Invites(store, self.system, self.library)
         self.settlements = Settlements(self.system, self.library, self.secret)
         self.receipts = Receipts(store, self.system, self.library, self.secret.key)
+        self.witnesses = Witnesses(store, self.system, self.library, self.receipts)
         self.stopping = asyncio.Event()
         self.call = self.system.store_calls(store.several)
 

@@ -5,11 +5,12 @@ from typing import TypeVar
 
 import msgspec
 
-from partage.ledger.chain import Row, row_hash
+from partage.ledger.chain import Row, hidden, row_hash
+from partage.ledger.events import decode
 from partage.ledger.keys import Key
 from partage.ledger.merkle import BLOCK, Tree, Unknown, leaf_hash
 from partage.ledger.receipts import Receipt, encoded_proof
-from partage.ledger.refusals import Refused, conflict
+from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Damaged, changed, lost
 from partage.service.runtime.library import Library
@@ -51,6 +52,18 @@ class Receipts:
             )
 
         return await self.proven(book, receipt)
+
+    async def consistency(self, book: Book, old: int, new: int) -> list[str]:
+        """Return the proof that the checkpoint of `new` rows continues the one of `old` rows."""
+        await self.expect(book, new)
+        return encoded_proof(await self.proven(book, lambda tree: tree.consistency(old, new)))
+
+    async def inclusion(self, book: Book, seq: int, size: int, reader: str | None) -> list[str]:
+        """Return the proof that a row is in the checkpoint of `size` rows, to a reader who may see the row."""
+        await self.expect(book, size)
+        if reader is not None and hidden(decode((await self.row(book, seq)).body), reader):
+            raise forbidden("hidden_row", "This row is another agent's report of commit pulls.")
+        return encoded_proof(await self.proven(book, lambda tree: tree.inclusion(seq - 1, size)))
 
     async def expect(self, book: Book, size: int | None) -> None:
         """Refuse a request of someone who has seen more rows than this ledger has."""

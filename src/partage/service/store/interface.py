@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from partage.errors import PartageError
 from partage.ledger.chain import Row
-from partage.service.store.tables import collaborations, events, meta, sessions, snapshots, tokens
+from partage.service.store.tables import collaborations, cosignatures, events, meta, sessions, snapshots, tokens
 from partage.service.store.tables import invites as invites_
 
 T = TypeVar("T")
@@ -213,6 +213,24 @@ class Store(ABC):
             index_elements=["collaboration", "format"],
             set_={"seq": new.excluded.seq, "state": new.excluded.state},
             where=new.excluded.seq > snapshots.c.seq,
+        )
+        self._write(lambda connection: connection.execute(statement))
+
+    # Checkpoints that members cosigned.
+
+    def cosignatures(self, collaboration: str) -> dict[str, str]:
+        """Return the newest checkpoint that each agent cosigned, by agent."""
+        wanted = sa.select(cosignatures.c.agent, cosignatures.c.note)
+        found = self._read(wanted.where(cosignatures.c.collaboration == collaboration))
+        return {row.agent: row.note for row in found}
+
+    def keep_cosignature(self, collaboration: str, agent: str, size: int, note: str) -> None:
+        """Store a checkpoint that an agent cosigned, in place of one with as many rows or fewer."""
+        new = self._insert(cosignatures).values(collaboration=collaboration, agent=agent, size=size, note=note)
+        statement = new.on_conflict_do_update(
+            index_elements=["collaboration", "agent"],
+            set_={"size": new.excluded.size, "note": new.excluded.note},
+            where=new.excluded.size >= cosignatures.c.size,
         )
         self._write(lambda connection: connection.execute(statement))
 
