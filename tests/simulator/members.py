@@ -233,7 +233,7 @@ class Liar:
     async def live(self, collaboration: str, invite: str, shares: list[str], arms: list[str], steps: int) -> None:
         """Join, and do what is and what is not allowed."""
         self.path, self.arms = f"/v1/collaborations/{collaboration}", arms
-        self.id = collaboration
+        self.id, self.invite = collaboration, invite
         body = {"name": self.name, "shares": shares, "request": "join"}
         while not self.token:
             answer = await self.send("POST", "/agents", body, invite)
@@ -321,6 +321,31 @@ class Liar:
             body["request"] = request
         await self.send("PATCH", "/agents/me", body)
 
+    async def withdraw(self, request: str) -> None:
+        """Withdraw every arm, and report a claim on one of them all the same."""
+        await self.send("PATCH", "/agents/me", {"shares": [], "request": request})
+        told = self._truth().told
+        for pull in [pull for pull in self.pulls if pull not in told][:2]:
+            await self.send("POST", "/tell", {"pull": pull, "reward": self.pulls[pull]})
+
+    async def exhaust(self, request: str) -> None:
+        """Use the whole horizon, and ask for more."""
+        state = self._truth().state
+        left = state.config.horizon - state.members[self.agent].used
+        target = state.target()
+        if target is None or left < 1 or self.world.random.random() < 0.7:
+            return
+        run = CommitRun(version=state.version, arm=self.arms[target], pulls=left)
+        named = {"request": request, "runs": [run]} if state.names_commits else {"request": request, "unnamed": left}
+        await self.send("POST", "/commits", named)
+        for _ in range(3):
+            await self.send("POST", "/ask", {})
+
+    async def join_again(self, request: str) -> None:
+        """Use the invite again."""
+        found = await self.send("POST", "/agents", {"name": request, "shares": [], "request": request}, self.invite)
+        must(found is None, "An invite was used twice.")
+
     async def replay(self, request: str) -> None:
         """Send an earlier request again, byte for byte."""
         if self.sent:
@@ -344,4 +369,4 @@ class Liar:
 
 
 DEEDS = [Liar.ask] * 4 + [Liar.tell] * 5 + [Liar.tell_again] + [Liar.meddle] + [Liar.boast] * 2
-DEEDS += [Liar.consent, Liar.replay, Liar.replay, Liar.pose, Liar.read]
+DEEDS += [Liar.consent, Liar.replay, Liar.replay, Liar.pose, Liar.read, Liar.withdraw, Liar.exhaust, Liar.join_again]

@@ -104,7 +104,7 @@ def plan_of(world: World) -> Plan:
         habits=habits,
         crash=scale * rate(0.2),
         clock=scale * rate(0.5),
-        set_aside=chance() < 0.2,
+        set_aside=chance() < 0.35,
         close=chance() < 0.2,
     )
 
@@ -229,14 +229,14 @@ class Trial:
         """Let servers crash and clocks jump."""
         world, plan = self.world, self.plan
         while True:
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(0.5)
             for server in self.servers:
-                if world.fault("server crashes", plan.crash / 4):
+                if world.fault("server crashes", plan.crash / 2):
                     server.crash()
-                elif world.fault("server restarts in order", plan.crash / 16):
+                elif world.fault("server restarts in order", plan.crash / 8):
                     await server.stop()
             for machine in (self.disk.machine, *(server.machine for server in self.servers)):
-                if world.fault("clock jumps", plan.clock / 4):
+                if world.fault("clock jumps", plan.clock / 2):
                     machine.skew += world.random.choice((300, 3_000, 60_000, 10**7, -50, -1_000, -60_000, -(10**7)))
 
     # the end
@@ -306,7 +306,7 @@ class Trial:
         saved, truth = member.protocol.saved, self.truth
         assert truth.state is not None
         entry = truth.state.members[saved.agent]
-        for pull, reward in member.passed.items():
+        for pull, reward in (member.saved_told | member.passed).items():
             told = truth.told.get(pull)
             if told is None:
                 gone = pull in truth.state.cancelled or entry.left or entry.aside or truth.state.closed

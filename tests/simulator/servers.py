@@ -80,7 +80,7 @@ class Server:
         while True:
             if not self.up:
                 await self.start()
-            await asyncio.sleep(0.05 + self.world.delay(0.5))
+            await asyncio.sleep(0.1 + self.world.delay(1.0))
 
     async def start(self) -> None:
         """Start a new process, if the database lets it."""
@@ -189,7 +189,7 @@ class Network:
             return None
         error = work.exception()
         if error is not None:
-            if isinstance(error.__cause__, StoreError) and sent:  # in the middle of a stream
+            if sent and _caused_by_the_database(error):  # in the middle of a stream
                 self.world.counts["stream broke off"] += 1
             else:
                 self.world.fail(error)
@@ -240,6 +240,13 @@ class Network:
 
 def _background(world: World, work: Any) -> None:
     world.loop.create_task(work)
+
+
+def _caused_by_the_database(error: BaseException | None) -> bool:
+    if error is None:
+        return False
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return isinstance(error, StoreError) or any(map(_caused_by_the_database, (error.__cause__, *parts)))
 
 
 def _receive(body: bytes, over: asyncio.Event) -> Callable[[], Any]:

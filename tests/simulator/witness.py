@@ -39,6 +39,9 @@ class Truth:
         self.told: dict[int, events.Tell] = {}
         self.requests: dict[tuple[str, str], events.AnyEvent] = {}  # by agent and id of the request
         self.joined: dict[str, events.Join] = {}
+        self.used: Counter[str] = Counter()  # pulls of each agent
+        self.withdrawn: dict[tuple[str, int], int] = {}  # by agent and arm: the last row that withdrew it
+        self.over: dict[str, int] = {}  # agents that left or were removed, and the row
 
     def add(self, row: Row) -> None:
         """Add a row that was committed."""
@@ -59,21 +62,64 @@ class Truth:
         self.boards[msgspec.json.encode(board_view(self.state))] = row.seq
 
     def _index(self, event: Any) -> None:
+        """Note what an event says, and check it without the fold that the service uses."""
+        self._check_membership(event)
+        self._check_pulls(event)
         if isinstance(event, events.Tell):
             must(event.pull not in self.told, f"Pull {event.pull} is in the ledger twice.")
             handed = self.events[event.pull - 1] if event.pull < event.seq else None
             must(isinstance(handed, events.Claim), f"Row {event.seq} reports pull {event.pull}, which is no claim.")
             same = (handed.agent, handed.arm) == (event.agent, event.arm)  # type: ignore[union-attr]
             must(same, f"Row {event.seq} reports another agent's pull, or another arm.")
+            withdrawn = self.withdrawn.get((event.agent, event.arm), 0)
+            must(withdrawn < event.pull, f"Row {event.seq} reports an arm that the agent withdrew.")
             self.told[event.pull] = event
         elif isinstance(event, events.Join):
             must(event.agent not in self.joined, f"The agent {event.agent} joined twice.")
+            used = {one.invite for one in self.joined.values()}
+            must(event.invite not in used, f"Row {event.seq} uses an invite again.")
             self.joined[event.agent] = event
         request = getattr(event, "request", None)
         if request is not None:
             key = (event.agent, request)
             must(key not in self.requests, f"The request of row {event.seq} is in the ledger twice.")
             self.requests[key] = event
+
+    def _check_membership(self, event: Any) -> None:
+        """Nothing is written in the name of an agent that is not there; withdrawn arms are noted."""
+        arms = range(len(self.events[0].arms))
+        if isinstance(event, events.Create | events.Join):
+            return
+        agent = getattr(event, "agent", None)
+        if agent is not None:
+            must(agent in self.joined, f"Row {event.seq} names an agent that never joined.")
+        if isinstance(event, events.Claim | events.Tell | events.Commit | events.Consent):
+            must(event.agent not in self.over, f"Row {event.seq} is of an agent that is no longer a member.")
+        shares: tuple[int, ...] | None = None
+        if isinstance(event, events.Consent):
+            shares = event.shares
+        elif isinstance(event, events.SetAside | events.Leave | events.Remove):
+            shares = ()
+        if isinstance(event, events.Leave | events.Remove):
+            self.over[event.agent] = event.seq
+        if shares is not None:
+            self.withdrawn |= {(event.agent, arm): event.seq for arm in arms if arm not in shares}
+
+    def _check_pulls(self, event: Any) -> None:
+        """No agent makes more pulls than its horizon, and no claim lapses early."""
+        if isinstance(event, events.Claim):
+            self.used[event.agent] += 1
+        elif isinstance(event, events.Commit):
+            self.used[event.agent] += sum(run.pulls for run in event.runs) + (event.unnamed or 0)
+        elif isinstance(event, events.Lapse):
+            handed = self.events[event.pull - 1]
+            waited = event.time - handed.time
+            must(waited >= 1000 * self.events[0].claim_seconds, f"Pull {event.pull} lapsed after {waited} ms.")
+        agent = getattr(event, "agent", "")
+        must(
+            self.used[agent] <= self.events[0].horizon,
+            f"{agent} made more pulls than the horizon in row {event.seq}.",
+        )
 
     def lines(self, reader: str | None) -> bytes:
         """Return the ledger as someone may read it."""
@@ -95,8 +141,11 @@ class Witness(Watch):
     def committed(self, collaboration: str, rows: Any) -> None:
         """Take what the disk took."""
         truth = self.truths.setdefault(collaboration, Truth())
-        for row in rows:
-            truth.add(row)
+        try:
+            for row in rows:
+                truth.add(row)
+        except Exception as error:  # here: the server would take it for an error of its own
+            self.world.fail(error)
         if rows:
             self.world.note("committed", collaboration, rows[0].seq, rows[-1].head)
 
@@ -116,6 +165,7 @@ class Witness(Watch):
         code = "" if answer.status < 400 else f" {refusal(answer.status, answer.body).code}"
         self.outcomes[f"{what} {answer.status}{code}"] += 1
         must(answer.status != 500, f"{what} failed: the server has a defect.")
+        must(code != " busy", f"{what} lost too many races in a row.")
         if answer.status in PASSING:
             return
         if answer.status >= 400:
@@ -240,7 +290,11 @@ class Witness(Watch):
             must(found == expected, "A settlement was served that does not follow from the ledger.")
 
     def ledger(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
-        lines = truth.lines(self.agent_of(handled))
+        agent = self.agent_of(handled)
+        lines = truth.lines(agent)
+        for text in answer.body.splitlines() if agent else ():
+            hidden = b'"kind":"commit"' not in text or b'"agent":"%b"' % agent.encode() in text
+            must(hidden, "A member was shown another agent's commits.")
         must(lines.startswith(answer.body), "A ledger was served that is not the one on disk.")
         floor = handled.floor.get(handled.request.path.split("/")[3], 0)
         must(answer.body.count(b"\n") >= floor, f"A ledger was served without row {floor}, which was on disk before.")
@@ -279,6 +333,9 @@ class Witness(Watch):
         elif code == "told_differently":
             told = truth.told.get(body.get("pull", 0))
             must(told is not None and told.reward != body.get("reward"), "A reward is refused as another one.")
+        elif code == "claim_cancelled":
+            gone = body["pull"] in state.cancelled or state.members[agent].aside
+            must(bool(gone), "A claim is said to be cancelled that is not.")
         elif code == "other_agents_pull":
             must(truth.events[body["pull"] - 1].agent != agent, "An agent's own pull is said to be another's.")
         elif code == "no_such_pull":

@@ -1,0 +1,434 @@
+"""Planted bugs: small changes of the running code, each of which the simulator must find.
+
+A bug that is not found would mean that the simulator does not do, or does not check, something that it should.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+
+from partage.client.claims import Claims
+from partage.client.effects import Save
+from partage.client.protocol import Protocol
+from partage.ledger import chain, moves
+from partage.ledger.state import State
+from partage.service.runtime import controller as controllers
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import Controller
+from partage.service.runtime.library import Library
+from partage.service.runtime.settlements import Settlements
+from partage.service.runtime.timekeeper import Timekeeper
+from partage.service.runtime.writer import Writer
+from partage.service.store import Lost, tables
+from partage.service.store.sqlite import _SqliteWriting
+from partage.settle import money
+
+BUGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {}
+
+
+def bug(plant: Callable[[], Iterator[None]]) -> Callable[[], AbstractContextManager[None]]:
+    """Add a bug to the list; its docstring says what is wrong."""
+    planted = contextmanager(plant)
+    BUGS[plant.__name__.replace("_", " ")] = planted
+    return planted
+
+
+def wrapped(where: Any, name: str, change: Callable[..., Any]) -> Any:
+    """Replace a function by one that gets the original as its first argument."""
+    original = getattr(where, name)
+    return patch.object(where, name, lambda *given, **named: change(original, *given, **named))
+
+
+# --- the writer -----------------------------------------------------------------------------------------------
+
+
+@bug
+def answer_before_commit() -> Iterator[None]:
+    """A request is answered when its move is played, before its rows are on disk."""
+
+    def play(original: Any, self: Writer, book: Book, job: Any, now: int) -> Any:
+        rows = original(self, book, job, now)
+        job.answer()
+        return rows
+
+    with wrapped(Writer, "_play", play):
+        yield
+
+
+@bug
+def lost_race_forgotten() -> Iterator[None]:
+    """A lost race counts as a success."""
+
+    async def transaction(original: Any, self: Writer, batch: Any) -> None:
+        try:
+            await original(self, batch)
+        except Lost:
+            for book, _ in batch.values():
+                book.valid = True
+
+    with wrapped(Writer, "_transaction", transaction):
+        yield
+
+
+@bug
+def reload_skipped() -> Iterator[None]:
+    """After a failed write the state in memory is kept, though the disk does not have it."""
+
+    async def reload(self: Writer, books: list[Book]) -> None:
+        for book in books:
+            book.valid = True
+
+    with patch.object(Writer, "_reload", reload):
+        yield
+
+
+@bug
+def lapses_of_a_refusal_dropped() -> Iterator[None]:
+    """A refused request does not write the lapses that its move made."""
+
+    def play(original: Any, self: Writer, book: Book, job: Any, now: int) -> Any:
+        rows = original(self, book, job, now)
+        return [] if isinstance(job.outcome, Exception) else rows
+
+    with wrapped(Writer, "_play", play):
+        yield
+
+
+@bug
+def token_in_another_transaction() -> Iterator[None]:
+    """A member's token is stored after its row, in a transaction of its own."""
+
+    def commit(original: Any, self: Any, rows: Any, *, tokens: Any = (), **others: Any) -> None:
+        original(self, rows, **others)
+        if tokens:
+            given = [token._asdict() for token in tokens]
+            self._store._write(lambda connection: connection.execute(tables.tokens.insert(), given))
+
+    with wrapped(_SqliteWriting, "commit", commit):
+        yield
+
+
+# --- what is in memory, and what is on disk -------------------------------------------------------------------
+
+
+@bug
+def board_before_it_is_on_disk() -> Iterator[None]:
+    """Readers and streams do not wait until the state is on disk."""
+
+    async def on_disk(self: Book) -> None:
+        pass
+
+    with patch.object(Book, "on_disk", on_disk):
+        yield
+
+
+@bug
+def stale_reads() -> Iterator[None]:
+    """A process does not look for what other processes wrote before it answers a read."""
+
+    async def fresh(self: Library, collaboration: str) -> Book:
+        book = await self.book(collaboration)
+        await book.on_disk()
+        return book
+
+    with patch.object(Library, "fresh", fresh):
+        yield
+
+
+@bug
+def news_skipped() -> Iterator[None]:
+    """A process that catches up skips the first row that another one wrote."""
+
+    def catch_up(original: Any, self: Book, rows: list[Any]) -> None:
+        if len(rows) > 1:
+            self.state.seq += 1
+        original(self, rows[1:] if len(rows) > 1 else rows)
+
+    with wrapped(Book, "catch_up", catch_up):
+        yield
+
+
+@bug
+def board_cached_by_version() -> Iterator[None]:
+    """The board's JSON is kept until its version changes, though consent and claims change it too."""
+
+    def board(original: Any, self: Book) -> Any:
+        if self._board is not None and msgspec.json.decode(self._board[1])["version"] == self.state.version:
+            return self._board[1], self._board[2]
+        return original(self)
+
+    with wrapped(Book, "board", board):
+        yield
+
+
+@bug
+def snapshot_forgets_late_claims() -> Iterator[None]:
+    """A snapshot does not have the claims that have lapsed and may still be reported."""
+
+    def dump(original: Any, self: State) -> bytes:
+        late, self.late = self.late, {}
+        try:
+            found: bytes = original(self)
+        finally:
+            self.late = late
+        return found
+
+    with wrapped(State, "dump", dump):
+        yield
+
+
+@bug
+def snapshot_of_a_newer_state() -> Iterator[None]:
+    """A snapshot has the number of a row before the last that is in it."""
+
+    def load(original: Any, content: bytes) -> State:
+        state: State = original(content)
+        state.seq = max(1, state.seq - 1)
+        return state
+
+    def keep(original: Any, self: Any, collaboration: str, seq: int, *others: Any) -> None:
+        original(self, collaboration, seq - 1, *others)
+
+    with (
+        patch.object(State, "load", staticmethod(lambda content, original=State.load: load(original, content))),
+        wrapped(_store(), "keep_snapshot", keep),
+    ):
+        yield
+
+
+def _store() -> Any:
+    from partage.service.store.interface import Store
+
+    return Store
+
+
+# --- what is remembered ---------------------------------------------------------------------------------------
+
+
+@bug
+def requests_not_remembered() -> Iterator[None]:
+    """The answers to requests are not kept, so a repeated request is a new one."""
+    with patch.object(State, "_remember", lambda *given: None):
+        yield
+
+
+@bug
+def late_tell_counted_again() -> Iterator[None]:
+    """A lapsed claim stays reportable after it was reported."""
+
+    def tell(original: Any, self: State, event: Any, decided: bool) -> None:
+        late = self.late.get(event.pull)
+        original(self, event, decided)
+        if late is not None:
+            self.late[event.pull] = late
+
+    with wrapped(State, "_tell", tell):
+        yield
+
+
+@bug
+def told_differently_accepted() -> Iterator[None]:
+    """A second report of a pull is acknowledged, whatever its reward."""
+
+    def told(original: Any, state: State, agent: str, rows: Any, reward: float, *others: Any) -> Any:
+        return rows.told if rows.told is not None else original(state, agent, rows, reward, *others)
+
+    with wrapped(moves, "_told", told):
+        yield
+
+
+@bug
+def invite_used_twice() -> Iterator[None]:
+    """An invite that was used lets another agent join."""
+
+    def join(original: Any, turn: Any, name: Any, shares: Any, invite: str, *others: Any, **named: Any) -> Any:
+        turn.state.invites.pop(invite, None)
+        return original(turn, name, shares, invite, *others, **named)
+
+    with wrapped(moves, "join", join):
+        yield
+
+
+@bug
+def repeated_join_refused() -> Iterator[None]:
+    """A join whose answer was lost cannot be repeated."""
+
+    async def nobody(self: Controller, token: str) -> None:
+        return None
+
+    with patch.object(Controller, "_agent_of", nobody):
+        yield
+
+
+# --- the rules of the ledger ----------------------------------------------------------------------------------
+
+
+@bug
+def claims_never_lapse() -> Iterator[None]:
+    """A claim that nobody reports keeps its place for ever."""
+    with patch.object(State, "lapsing", lambda self, now: []):
+        yield
+
+
+@bug
+def claims_lapse_early() -> Iterator[None]:
+    """A claim lapses after half its time."""
+    with patch.object(State, "patience", property(lambda self: math.ceil(self.config.claim_seconds * 500))):
+        yield
+
+
+@bug
+def clock_goes_back() -> Iterator[None]:
+    """Rows are stamped with the machine's clock, which somebody may set back."""
+
+    def start(original: Any, self: moves.Turn, state: State, now: int) -> None:
+        original(self, state, now)
+        self.now = now
+
+    def of(self: Timekeeper, book: Book, read: int | None = None) -> int:
+        return self._system.clock() if read is None else read
+
+    with wrapped(moves.Turn, "__init__", start), patch.object(Timekeeper, "of", of):
+        yield
+
+
+@bug
+def withdrawn_arm_still_told() -> Iterator[None]:
+    """Claims on an arm that their agent withdrew can still be reported."""
+
+    def withdraw(original: Any, self: State, member: Any, shares: Any) -> None:
+        late = {pull: handed for pull, handed in self.late.items() if handed.agent == member.id}
+        original(self, member, shares)
+        for pull, handed in late.items():
+            if pull in self.cancelled:
+                self.cancelled.discard(pull)
+                self.late[pull] = handed
+                self._count_claim(handed.agent, handed.arm, 1)
+
+    with wrapped(State, "_withdraw", withdraw):
+        yield
+
+
+@bug
+def set_aside_keeps_claims() -> Iterator[None]:
+    """An agent whose broadcasts were set aside can still report its open claim."""
+
+    def set_aside(original: Any, self: State, event: Any, decided: bool) -> None:
+        kept = {pull: one for pull, one in (self.claims | self.late).items() if one.agent == event.agent}
+        original(self, event, decided)
+        for pull, handed in kept.items():
+            self.cancelled.discard(pull)
+            self.late[pull] = handed
+            self._count_claim(handed.agent, handed.arm, 1)
+
+    with wrapped(State, "_set_aside", set_aside):
+        yield
+
+
+@bug
+def horizon_off_by_one() -> Iterator[None]:
+    """An agent gets one pull more than its horizon."""
+
+    def ask(original: Any, turn: Any, *others: Any, **named: Any) -> Any:
+        config = turn.state.config
+        msgspec.structs.force_setattr(config, "horizon", config.horizon + 1)
+        try:
+            return original(turn, *others, **named)
+        finally:
+            msgspec.structs.force_setattr(config, "horizon", config.horizon - 1)
+
+    with wrapped(moves, "ask", ask):
+        yield
+
+
+# --- answers --------------------------------------------------------------------------------------------------
+
+
+@bug
+def head_of_another_row() -> Iterator[None]:
+    """A report is acknowledged with the head of the newest row instead of its own."""
+
+    async def tell(original: Any, self: Controller, book: Book, *others: Any, **named: Any) -> Any:
+        told = await original(self, book, *others, **named)
+        return msgspec.structs.replace(told, head=book.head)
+
+    with wrapped(Controller, "tell", tell):
+        yield
+
+
+@bug
+def commits_shown_to_others() -> Iterator[None]:
+    """A member's copy of the ledger shows the other agents' commits."""
+    with patch.object(controllers, "line", lambda row, event, reader: chain.line(row, event, None)):
+        yield
+
+
+@bug
+def settlement_of_an_older_state() -> Iterator[None]:
+    """The preview of the settlement is kept though the state has changed."""
+
+    async def view(original: Any, self: Settlements, collaboration: str, **named: Any) -> Any:
+        book = await self._library.book(collaboration)
+        if book.preview is not None and book.state.closed is None:
+            return book.preview.view
+        return await original(self, collaboration, **named)
+
+    with wrapped(Settlements, "view", view):
+        yield
+
+
+@bug
+def compensations_rounded_up() -> Iterator[None]:
+    """Each compensation is rounded up, so that all together may exceed what there is."""
+    with patch.object(money, "math", SimpleNamespace(floor=math.ceil, ceil=math.floor)):
+        yield
+
+
+# --- the client -----------------------------------------------------------------------------------------------
+
+
+@bug
+def sent_before_it_is_saved() -> Iterator[None]:
+    """The client sends a reward or a report before it is in the state file."""
+
+    def save(original: Any, self: Protocol) -> Any:
+        for step in original(self):
+            if isinstance(step, Save) and (self.saved.telling is not None or self.saved.report is not None):
+                continue
+            yield step
+
+    with wrapped(Protocol, "save", save):
+        yield
+
+
+@bug
+def saved_reward_not_sent() -> Iterator[None]:
+    """A client that resumes drops the reward that it could not send."""
+
+    def again(self: Claims) -> Any:
+        self._saved.telling = None
+        yield from ()
+
+    with patch.object(Claims, "tell_again", again):
+        yield
+
+
+@bug
+def report_with_a_new_id() -> Iterator[None]:
+    """The client repeats a report of commits under another id."""
+
+    def send(original: Any, self: Any) -> Any:
+        if self._saved.report is not None:
+            request = self._calls.new_request()
+            self._saved.report = msgspec.structs.replace(self._saved.report, request=request)
+        yield from original(self)
+
+    from partage.client.reports import Reports
+
+    with wrapped(Reports, "send", send):
+        yield
