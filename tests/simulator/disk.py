@@ -122,7 +122,7 @@ class SimulatedStore(SqliteStore):
         self._alive()
         if self.world.fault("read fails", self.disk.faults.read):
             raise StoreError("The database cannot be used: disk I/O error.")
-        return super()._read(statement)
+        return self._connection.execute(statement).all()  # the database is in memory: only this connection has it
 
     def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return self._faulty(lambda: super(SimulatedStore, self)._write(work))
