@@ -231,7 +231,7 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
             if book is None:
                 yield b": still here\n\n"
                 continue
-            body, _ = book.board()
+            body = book.shown()
             if body != last:
                 last = body
                 yield b"event: board\ndata: " + body + b"\n\n"

@@ -20,6 +20,9 @@ from partage.service.store import Row, Store
 if TYPE_CHECKING:
     from partage.service.runtime.writer import Job
 
+AT_ONCE = 25  # watchers that are woken at a time: some milliseconds of work
+BYTES_A_SECOND = 20_000_000  # of boards that the watchers of a collaboration get together
+SHOWN_A_SECOND = 1_000_000  # bytes of boards that are computed for watchers: about a twentieth of the time
 RECENT = 400  # events that a book remembers at most, for the feed on the pages
 
 
@@ -68,6 +71,9 @@ class Book:
         self.preview: Preview | None = None
         self.settling = asyncio.Lock()  # so that concurrent requests compute one settlement, not one each
         self._board: tuple[int, bytes, str] | None = None
+        self._shown, self._shown_until = (0, b""), 0.0
+        self._waking: list[asyncio.Event] = []  # watchers that are still to be woken
+        self._wake_next: asyncio.Handle | None = None
         self._checkpoint = Checkpoint("", 0, b""), ""
 
     @classmethod
@@ -98,7 +104,7 @@ class Book:
         """Go back to what is on disk, after a failed write or a lost race."""
         self.state, self.head, self.tree = fresh.state, fresh.head, fresh.tree
         self.durable, self.snapshot_seq = fresh.durable, fresh.snapshot_seq
-        self.recent, self.preview, self._board = [], None, None
+        self.recent, self.preview, self._board, self._shown_until = [], None, None, 0.0
         self.valid = True
 
     def catch_up(self, rows: list[Row]) -> None:
@@ -151,9 +157,36 @@ class Book:
             self.writing = None
 
     def notify(self) -> None:
-        """Wake the watchers."""
-        for watcher in self.watchers:
+        """Wake the watchers, some at a time: the loop runs in between."""
+        self._waking = list(self.watchers)
+        if self._wake_next is None:
+            self._wake()
+
+    def _wake(self) -> None:
+        for watcher in self._waking[-AT_ONCE:]:
             watcher.set()
+        del self._waking[-AT_ONCE:]
+        self._wake_next = asyncio.get_running_loop().call_soon(self._wake) if self._waking else None
+
+    def pause(self, shortest: float) -> float:
+        """Return the seconds between two boards that a watcher gets: more if the board is large or many watch it.
+
+        A board of a thousand arms has 200 KB. All watchers together get about `BYTES_A_SECOND`.
+        """
+        return max(shortest, len(self._shown[1]) * len(self.watchers) / BYTES_A_SECOND)
+
+    def shown(self) -> bytes:
+        """Return the board as JSON, for a watcher: a large one may be a little old, or it would take all the time."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._shown_until:
+            self._shown = self.state.seq, self.board()[0]
+            self._shown_until = now + len(self._shown[1]) / SHOWN_A_SECOND
+        return self._shown[1]
+
+    @property
+    def shown_is_old(self) -> bool:
+        """Whether there is a newer board than the one that watchers get."""
+        return self._shown[0] != self.state.seq
 
     def board(self) -> tuple[bytes, str]:
         """Return the board as JSON, and its ETag."""

@@ -195,7 +195,9 @@ class Controller:
                 await book.on_disk()
                 if book.valid:
                     yield book
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(book.pause(PAUSE))
+                if book.shown_is_old:
+                    changed.set()
         finally:
             del book.watchers[changed]
 

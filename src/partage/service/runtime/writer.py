@@ -4,6 +4,9 @@ A request that changes something is a job. The writer takes all waiting jobs, pl
 the state, writes the events of all of them in one transaction (group commit), and only then answers. With SQLite no
 one else can write. With PostgreSQL it first takes the locks of these collaborations and reads what other processes
 have written since. If it loses a race anyway, it reloads the ledger and plays the moves again.
+
+A collaboration with many arms or many requests must not keep the others waiting: each gets some milliseconds of a
+transaction, what is left waits for the next one, and the event loop runs in between.
 """
 
 import asyncio
@@ -24,6 +27,9 @@ from partage.service.store import Lost, NewToken, Row, Store
 log = logging.getLogger("partage.service")
 
 SNAPSHOT_EVERY = 50_000  # events, about two seconds of replay at a restart
+SHARE = 20  # ms of a transaction that one collaboration gets; it may play one move in any case
+SLICE = 5  # ms of playing after which everything else gets a turn
+NEWS = 50  # rows of other processes that are applied at a time
 ATTEMPTS = 20  # lost races before a request is refused
 
 Move = Callable[[Turn], Any]
@@ -93,6 +99,7 @@ class Writer:
         self._system = system
         self._call = system.store_calls(store.several)
         self._waiting: dict[str, Book] = {}
+        self._breathed = system.monotonic()
 
     def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
         """Queue a move for the next transaction; the outcome comes once it is on disk.
@@ -168,12 +175,13 @@ class Writer:
         writing = await self._call(self.store.begin, places)
         rows: dict[str, list[Row]] = {}
         try:
+            self._breathed = self._system.monotonic()
             for book, _ in batch.values():
                 book.begin_writing()
             for id, (book, jobs) in batch.items():
-                book.catch_up(writing.news.get(id, []))
+                await self._catch_up(book, writing.news.get(id, []))
                 now = self.timekeeper.of(book, writing.now)
-                if played := [row for job in jobs for row in self._play(book, job, now)]:
+                if played := await self._play_all(book, jobs, now):
                     rows[id] = played
             if rows:
                 tokens = [token for _, jobs in batch.values() for job in jobs for token in job.tokens]
@@ -187,6 +195,32 @@ class Writer:
                 book.valid = False  # until it is reloaded, if need be by the next request
             await self._call(writing.rollback)
             raise
+
+    async def _catch_up(self, book: Book, news: list[Row]) -> None:
+        for place in range(0, len(news), NEWS):
+            book.catch_up(news[place : place + NEWS])
+            await self._breathe()
+
+    async def _play_all(self, book: Book, jobs: list[Job], now: int) -> list[Row]:
+        """Play jobs until the collaboration's share of the transaction is used up; those that are left wait."""
+        rows: list[Row] = []
+        clock = self._system.monotonic
+        began = clock()
+        for place, job in enumerate(jobs):
+            if place and clock() - began >= SHARE:
+                book.jobs[:0] = jobs[place:]
+                del jobs[place:]
+                self._waiting[book.id] = book
+                break
+            rows += self._play(book, job, now)
+            await self._breathe()
+        return rows
+
+    async def _breathe(self) -> None:
+        """Let the event loop run, if it has waited for long."""
+        if self._system.monotonic() - self._breathed >= SLICE:
+            await asyncio.sleep(0)
+            self._breathed = self._system.monotonic()
 
     def _play(self, book: Book, job: Job, now: int) -> list[Row]:
         """Play a job's move; the job keeps the outcome until its events are on disk."""
@@ -218,9 +252,11 @@ class Writer:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
                 book.snapshot_seq = book.state.seq
                 try:
-                    snapshot = dumped(book.state, book.head, book.tree)
-                    await self._call.write(
-                        self.store.keep_snapshot, book.id, book.state.seq, SNAPSHOT_FORMAT, snapshot
-                    )
+                    await self._call.write(self._keep_snapshot, book)
                 except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
                     log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
+
+    def _keep_snapshot(self, book: Book) -> None:
+        """Store a snapshot, in a thread: nobody changes the state of a book that is in a transaction."""
+        snapshot = dumped(book.state, book.head, book.tree)
+        self.store.keep_snapshot(book.id, book.state.seq, SNAPSHOT_FORMAT, snapshot)

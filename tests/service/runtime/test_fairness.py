@@ -1,0 +1,194 @@
+"""A busy collaboration does not keep others waiting: it gets a share of a transaction, and watchers wait a little."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.api import NAMED
+from tests.support.faulty_store import Faulty
+from tests.support.simulation import Machine
+
+from partage.ledger.messages import NewAgent, NewCollaboration
+from partage.service.runtime import book as books
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import Controller
+from partage.service.runtime.system import System
+from partage.service.runtime.writer import SHARE, SLICE
+
+NEW = NewCollaboration(name="T", arms=["a", "b"], horizon=10_000, invites=2, **NAMED)
+
+
+class Slowly:
+    """A machine on which each move takes some milliseconds."""
+
+    def __init__(self, path: Path, milliseconds: int) -> None:
+        self.machine, self.milliseconds = Machine(1), milliseconds
+        self.passed = 0
+        self.store = Faulty(path, durable=False)
+
+    def system(self) -> System:
+        machine = self.machine
+        return System(machine.clock, machine.in_thread, machine.random.randbytes, lambda: self.passed)
+
+    def slow(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a move that takes its time."""
+
+        def move(turn: Any) -> Any:
+            self.passed += self.milliseconds
+            return work(turn)
+
+        return move
+
+    def run(self, scenario: Callable[[Controller], Awaitable[None]]) -> None:
+        async def main() -> None:
+            controller = Controller(self.store, "token", self.system())
+            await scenario(controller)
+            await controller.stop()
+
+        self.machine.run(main())
+
+
+async def joined(controller: Controller) -> Book:
+    id, codes = await controller.create("secret", NEW)
+    await controller.join(id, codes[0], NewAgent(name="Ann", shares=["a", "b"]))
+    return await controller.library.book(id)
+
+
+def test_a_neighbour_is_served_between_the_requests_of_a_busy_collaboration(tmp_path: Path) -> None:
+    slowly = Slowly(tmp_path / "partage.db", milliseconds=10)
+    done: list[str] = []
+
+    async def scenario(controller: Controller) -> None:
+        busy, neighbour = await joined(controller), await joined(controller)
+
+        async def played(book: Book, name: str) -> None:
+            await controller.library.put(book, slowly.slow(lambda turn: None))
+            done.append(name)
+
+        flood = [asyncio.ensure_future(played(busy, f"busy {place}")) for place in range(30)]
+        await asyncio.sleep(0)
+        await played(neighbour, "neighbour")
+        assert len(done) <= 1 + 2 * -(-SHARE // 10)  # the flood had a transaction or two, not all of them
+        await asyncio.gather(*flood)
+        assert [name for name in done if name != "neighbour"] == [f"busy {place}" for place in range(30)]
+
+    slowly.run(scenario)
+
+
+def test_the_loop_runs_while_moves_are_played(tmp_path: Path) -> None:
+    slowly = Slowly(tmp_path / "partage.db", milliseconds=SLICE)
+
+    async def scenario(controller: Controller) -> None:
+        book = await joined(controller)
+        longest, last = 0, slowly.passed
+
+        async def others() -> None:
+            nonlocal longest, last
+            while True:
+                longest, last = max(longest, slowly.passed - last), slowly.passed
+                await asyncio.sleep(0)
+
+        watching = asyncio.ensure_future(others())
+        moves = [controller.library.put(book, slowly.slow(lambda turn: None)) for _ in range(50)]
+        await asyncio.gather(*moves)
+        watching.cancel()
+        assert slowly.passed >= 50 * SLICE
+        assert longest <= 2 * SLICE
+
+    slowly.run(scenario)
+
+
+def test_what_waits_for_the_next_transaction_is_written_once(tmp_path: Path) -> None:
+    slowly = Slowly(tmp_path / "partage.db", milliseconds=SHARE)  # one move is one share
+
+    async def scenario(controller: Controller) -> None:
+        book = await joined(controller)
+        slowly.store.faults = ["lost", "full"]
+
+        def move(place: int) -> Callable[[Any], Any]:
+            shares = ["a"] if place % 2 else ["a", "b"]
+            arms = [book.arms[name] for name in shares]
+            from partage.ledger import moves
+
+            return slowly.slow(lambda turn: moves.consent(turn, "a1", arms, f"request {place}"))
+
+        outcomes = await asyncio.gather(
+            *(controller.library.put(book, move(place)) for place in range(8)), return_exceptions=True
+        )
+        failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        assert len(failed) == 1  # the one whose transaction found the disk full
+        rows = controller.store.rows(book.id)
+        assert len(rows) == 2 + 7
+        assert rows[-1].head == book.head
+
+    slowly.run(scenario)
+
+
+@asynccontextmanager
+async def watching(controller: Controller, id: str, times: int) -> AsyncIterator[list[list[bytes]]]:
+    """Watch a board with many streams; give what each got."""
+    got: list[list[bytes]] = [[] for _ in range(times)]
+
+    async def watch(place: int) -> None:
+        async for book in controller.watch(id):
+            if book is not None:
+                got[place].append(book.shown())
+
+    tasks = [asyncio.ensure_future(watch(place)) for place in range(times)]
+    await asyncio.sleep(1)
+    yield got
+    await asyncio.sleep(30)
+    controller.end_streams()
+    await asyncio.gather(*tasks)
+
+
+def test_watchers_are_woken_by_and_by_and_all_see_the_last_board(tmp_path: Path, monkeypatch: Any) -> None:
+    slowly, computed = Slowly(tmp_path / "partage.db", milliseconds=0), []
+    view = books.board_view
+
+    def counted(state: Any) -> Any:
+        computed.append(state.seq)
+        return view(state)
+
+    monkeypatch.setattr(books, "board_view", counted)
+    monkeypatch.setattr(books, "SHOWN_A_SECOND", 1000)  # as if the board had a thousand arms
+
+    async def scenario(controller: Controller) -> None:
+        book = await joined(controller)
+        async with watching(controller, book.id, 100) as got:
+            before = len(computed)
+            for place in range(50):
+                await controller.consent(book, "a1", ["a"] if place % 2 else ["a", "b"])
+                await asyncio.sleep(0.01)
+            assert len(computed) - before <= 5  # not one for each change, nor for each watcher
+        last, _ = book.board()
+        assert all(boards[-1] == last for boards in got)
+
+    slowly.run(scenario)
+
+
+def test_waking_many_takes_several_turns_of_the_loop(tmp_path: Path) -> None:
+    slowly = Slowly(tmp_path / "partage.db", milliseconds=0)
+
+    async def scenario(controller: Controller) -> None:
+        book = await joined(controller)
+        events = [asyncio.Event() for _ in range(4 * books.AT_ONCE + 1)]
+        book.watchers = dict.fromkeys(events)
+        woken = []
+        book.notify()
+        while not woken or woken[-1] < len(events):
+            woken.append(sum(event.is_set() for event in events))
+            assert len(woken) < 100
+            await asyncio.sleep(0)
+        assert woken[0] == books.AT_ONCE
+        for event in events:
+            event.clear()
+        book.notify()
+        book.notify()  # a change while they are being woken wakes all of them, once more if need be
+        await asyncio.sleep(1)
+        assert all(event.is_set() for event in events)
+        book.watchers = {}
+
+    slowly.run(scenario)
