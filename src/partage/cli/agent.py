@@ -12,7 +12,7 @@ from partage.cli.terminal import as_json
 from partage.errors import InputError
 
 commands = typer.Typer(
-    help="Join a collaboration as one of its agents.\n\n"
+    help="Join a collaboration as one of its agents, and compare its ledger with other members.\n\n"
     '[bold]partage agent join - "Boulangerie Morel" --share "Moulin A" < link.txt[/bold]',
     rich_markup_mode="rich",
 )
@@ -31,7 +31,7 @@ JOINED = """\
 
 @commands.callback()
 def agent() -> None:
-    """Join a collaboration as one of its agents.
+    """Join a collaboration as one of its agents, and compare its ledger with other members.
 
     [bold]partage agent join - "Boulangerie Morel" --share "Moulin A" < link.txt[/bold]
     """
@@ -73,6 +73,72 @@ def join(
         typer.echo(as_json(found))
     else:
         typer.echo(JOINED.format(name=name, agent=found["agent"], state=state, path=str(state)), nl=False)
+
+
+@commands.command()
+def checkpoint(
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="The agent's state file.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file.")
+    ] = None,
+) -> None:
+    """Print the newest checkpoint of the ledger that the agent was shown, cosigned, for another member.
+
+    [bold]partage agent checkpoint morel.json -o morel.txt[/bold]
+    """
+    import time
+
+    from partage.client.statefile import read
+    from partage.client.witness import cosigned_note
+    from partage.files import write_atomically
+
+    note = cosigned_note(read(state), time.time())
+    if not note:
+        raise InputError("This agent has no checkpoint yet: the controller gave it no receipt.")
+    if output is None:
+        typer.echo(note, nl=False)
+    else:
+        write_atomically(output, note.encode(), 0o644)
+
+
+@commands.command()
+def compare(
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="The agent's state file.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Checkpoints of other members.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Check that the agent and other members were shown the same ledger.
+
+    The controller is asked for the proofs. The exit code is 0 if all checkpoints are of one ledger, and 1 if they are
+    not: then the two checkpoints prove that the operator forked it, and the agent stops.
+
+    [bold]partage agent compare morel.json haddad.txt[/bold]
+    """
+    from partage.cli.verify import WRONG, read_note
+    from partage.client import Agent, Forked
+
+    notes = {file: read_note(file) for file in files}
+    compared: list[dict[str, object]] = []
+    problem = None
+    try:
+        with Agent.resume(state, patience=PATIENCE, listen=False) as agent:
+            for file, note in notes.items():
+                compared.append({"file": str(file), "rows": agent.compare(note)})
+    except Forked as forked:
+        problem = forked
+    if json:
+        found = {
+            "ok": problem is None,
+            "compared": compared,
+            "problem": None if problem is None else problem.sentence,
+        }
+        typer.echo(as_json(found))
+    else:
+        for one in compared:
+            typer.echo(f"{one['file']} is a checkpoint of the same ledger, after {one['rows']:,} rows.")
+        if problem is not None:
+            typer.echo(str(problem))
+    raise typer.Exit(0 if problem is None else WRONG)
 
 
 def _invitation(link: str, collaboration: str | None) -> tuple[str, str, str]:

@@ -93,11 +93,15 @@ class Receipts:
         try:
             return (yield from self._calls.send(method, path, body, bearer, headers=headers))
         except Refused as refused:
-            if seen is not None and refused.code == "checkpoint_ahead":
-                yield from self.fork(
-                    f"The controller signed a ledger of {seen.size:,} rows and now has fewer: {refused.sentence}"
-                )
+            yield from self.check_ahead(refused)
             raise
+
+    def check_ahead(self, refused: Refused) -> Steps[None]:
+        """Stop if a request was refused because the kept checkpoint has more rows than the ledger."""
+        if self.kept is not None and refused.code == "checkpoint_ahead":
+            yield from self.fork(
+                f"The controller signed a ledger of {self.kept.size:,} rows and now has fewer: {refused.sentence}"
+            )
 
     def fetch(self, kind: type[S], method: str, path: str, body: Any, sent: Sent) -> Steps[S]:
         """Send a request, and return its answer once its receipt is checked."""

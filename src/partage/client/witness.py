@@ -23,6 +23,14 @@ EVERY = 60.0  # seconds between two exchanges
 MOST = 8  # checkpoints of others that are compared in one exchange, chosen at random
 
 
+def cosigned_note(saved: AgentState, time: float) -> str:
+    """Return the checkpoint that an agent keeps, cosigned by it if it has a key; empty if it keeps none."""
+    key = saved.private_key
+    if not saved.checkpoint or key is None:
+        return saved.checkpoint
+    return cosigned(saved.checkpoint, saved.collaboration, saved.agent, key, int(time))
+
+
 class Relayed(msgspec.Struct):
     """The newest checkpoint that a member cosigned."""
 
@@ -62,11 +70,7 @@ class Witness:
 
     def note(self) -> str:
         """Return the kept checkpoint, cosigned by the agent if it has a key; empty if there is none."""
-        key = self._saved.private_key
-        if not self._saved.checkpoint or key is None:
-            return self._saved.checkpoint
-        time = int(self._wall_clock())
-        return cosigned(self._saved.checkpoint, self._saved.collaboration, self._saved.agent, key, time)
+        return cosigned_note(self._saved, self._wall_clock())
 
     def exchange_if_due(self) -> Steps[None]:
         """Exchange checkpoints with the other members, if that was not done for a minute."""
@@ -95,6 +99,7 @@ class Witness:
         try:
             yield from self._calls.send("PUT", "/cosignature", {"checkpoint": self.note()}, patience=0.0)
         except Refused as refused:
+            yield from self._receipts.check_ahead(refused)
             self._relays = refused.status not in (404, 405)  # an earlier release has no relay
             log.debug("The controller did not take the cosigned checkpoint: %s", refused)
         else:
