@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 from tests.crashes import disk
-from tests.crashes.load import Agents, Found, check
+from tests.crashes.load import Agents, Found, check, insist
 from tests.support.api import NAMED, OPERATOR, Host, Speaker, hang_up
 from tests.support.patience import PATIENCE
 from tests.support.postgres import SUPERUSER, Cluster
@@ -81,22 +81,25 @@ def kill_postgres(cluster: Cluster, url: str, folder: Path, kills: int, seed: in
     """Kill PostgreSQL under a server this many times: one process of it, its parent, or all."""
     source, killed, began = random.Random(seed), Killed(), time.monotonic()
     server = Server(url, env=OPERATOR)
+
+    def backends() -> list[int]:
+        return cluster.backends(url.partition("?")[0].rpartition("/")[2])
+
     try:
         with working(server.url, folder, killed) as (operator, agents):
             for number in range(kills):
                 agents.wait(source.randrange(MORE, 3 * MORE))
                 agents.crash_some(source)
+                agents.wait_for(lambda: bool(backends()), "connection to the database")
                 if number % 2:
                     wait_for_change(cluster.write_ahead_log, agents)
                 else:
                     time.sleep(source.random() / 10)
                 target = ("one backend", "the parent", "all processes")[number % 3]
-                parent, *others = cluster.processes()
                 if target == "one backend":  # the parent then ends the others and recovers by itself
-                    cluster.kill(source.choice(cluster.backends(url.partition("?")[0].rpartition("/")[2])))
-                else:  # without the parent, the others end by themselves
-                    cluster.kill(parent, *(others if target == "all processes" else ()))
-                    cluster.kill(*others)  # one that has not ended would keep the next server from starting
+                    cluster.kill(*backends()[:1])
+                else:
+                    cluster.kill(*(cluster.processes() if target == "all processes" else [cluster.parent]))
                     cluster.start()
                 killed.kills[target] += 1
                 wait_for_database(cluster, agents)
@@ -120,7 +123,7 @@ def working(url: str, folder: Path, killed: Killed) -> Iterator[tuple[Speaker, A
     finally:
         agents.over.set()
     agents.stop()
-    host.ok("POST", "/close")
+    assert insist(host, "POST", "/close").is_success
     killed.crashes = sum(player.crashes for player in agents.players)
     killed.found = check(host, agents)
     settlement = host.ok("GET", "/settlement")
@@ -133,7 +136,7 @@ def refuse(operator: Speaker, agents: Agents, source: random.Random) -> None:
     tokens = {player.id: player.token() for player in agents.players if player.id}
     for _, agent, pull, reward in source.sample(told, min(3, len(told))):
         member = Speaker(operator.url, tokens[agent], operator.collaboration)
-        response = member.call("POST", "/tell", {"pull": pull, "reward": (reward + 0.25) % 1})
+        response = insist(member, "POST", "/tell", {"pull": pull, "reward": (reward + 0.25) % 1})
         assert response.status_code == 409, response.text
         agents.note(agent, response.request, response)
 

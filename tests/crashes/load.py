@@ -230,9 +230,18 @@ class Found(NamedTuple):
 def check(operator: Speaker, agents: Agents) -> Found:
     """Read and verify the ledger, and compare it with all that was answered before."""
     answered = list(agents.answered)
-    answer = operator.call("GET", "/ledger")
+    answer = insist(operator, "GET", "/ledger")
     assert answer.status_code == 200, answer.text
     return compare(answer.content.splitlines(keepends=True), answered, agents.unsure)
+
+
+def insist(speaker: Speaker, method: str, path: str, body: Any = None) -> httpx.Response:
+    """Make a call, again and again as long as the database does not answer."""
+    until = time.monotonic() + PATIENCE
+    while (answer := speaker.call(method, path, body)).status_code == 503:
+        assert time.monotonic() < until, answer.text
+        time.sleep(0.1)
+    return answer
 
 
 def compare(

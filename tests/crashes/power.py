@@ -22,7 +22,7 @@ from tests.crashes import disk
 from tests.crashes.disk import DELETE, OPEN, SECTOR, SYNC, TRUNCATE, WRITE, Change
 from tests.crashes.kills import ROOT
 from tests.crashes.load import Agents, Answered, compare, keys_of
-from tests.support.api import NAMED, OPERATOR, Host, hang_up
+from tests.support.api import NAMED, OPERATOR, TOKEN, Host, hang_up
 from tests.support.server import Server
 
 from partage.ledger.chain import line
@@ -253,10 +253,11 @@ def _opened(files: dict[str, bytes], folder: Path, recorded: Recorded) -> int:
 
 async def _go_on(database: Path, collaboration: str | None) -> None:
     """Load the collaboration, and write."""
-    controller = Controller(open_store(f"sqlite:///{database}"))
+    controller = Controller(open_store(f"sqlite:///{database}"), TOKEN)
     try:
-        if collaboration is not None:
-            await controller.library.book(collaboration)
+        if collaboration is not None:  # the secret that its first row follows from is there with it
+            book = await controller.library.book(collaboration)
+            assert book.state.config.key == controller.secret.key.public, "the server's secret is lost"
         await controller.create("secret", NewCollaboration(name="After the cut", arms=["x"], horizon=10))
     finally:
         await controller.stop()

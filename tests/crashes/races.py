@@ -13,10 +13,10 @@ from pathlib import Path
 
 import httpx
 from tests.crashes.kills import free_port
-from tests.crashes.load import Agents, Found, check
-from tests.support.api import NAMED, OPERATOR, Host, Speaker, hang_up
+from tests.crashes.load import Agents, Found, check, insist
+from tests.support.api import NAMED, OPERATOR, TOKEN, Host, Speaker, hang_up
 from tests.support.patience import PATIENCE
-from tests.support.postgres import children, kill
+from tests.support.postgres import children, command_line, kill
 from tests.support.server import Server
 
 PROCESSES = 4
@@ -65,7 +65,7 @@ def race_workers(url: str, folder: Path, seconds: float, seed: int = 1) -> Raced
 
     def kill_one() -> None:
         nonlocal killed
-        workers = [id for id in children(server.pid) if b"spawn_main" in Path(f"/proc/{id}/cmdline").read_bytes()]
+        workers = [id for id in children(server.pid) if b"spawn_main" in command_line(id)]
         kill(source.choice(workers))
         killed += 1
         until = time.monotonic() + PATIENCE
@@ -118,11 +118,6 @@ def _race(
 
 def _close(url: str, collaboration: str) -> object:
     """Close a collaboration; a server that is busy with the others is asked again."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        answer = Speaker(url, OPERATOR["PARTAGE_OPERATOR_TOKEN"], collaboration).call("POST", "/close")
-        if answer.status_code != 503:
-            assert answer.is_success, answer.text
-            return answer.json()
-        assert time.monotonic() < until, answer.text
-        time.sleep(0.1)
+    answer = insist(Speaker(url, TOKEN, collaboration), "POST", "/close")
+    assert answer.is_success, answer.text
+    return answer.json()

@@ -64,15 +64,19 @@ class Cluster:
         """Stop the server: `fast` in good order, `immediate` as in a crash."""
         self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
 
+    @property
+    def parent(self) -> int:
+        """The id of the running server's first process, which starts all others."""
+        return int((self._data / "postmaster.pid").read_text().split()[0])
+
     def processes(self) -> list[int]:
-        """Return the ids of the running server's processes; the first is the parent of the others."""
-        parent = int((self._data / "postmaster.pid").read_text().split()[0])
-        return [parent, *children(parent)]
+        """Return the ids of all running processes of the server: those that work in its folder."""
+        return sorted(id for id in _ids() if _folder(id) == self._data)
 
     def backends(self, database: str) -> list[int]:
         """Return the ids of the processes that serve a database."""
         title = f"postgres: {SUPERUSER} {database} ".encode()
-        return [id for id in self.processes()[1:] if Path(f"/proc/{id}/cmdline").read_bytes().startswith(title)]
+        return [id for id in self.processes() if command_line(id).startswith(title)]
 
     @property
     def write_ahead_log(self) -> Path:
@@ -80,12 +84,18 @@ class Cluster:
         return self._data / "pg_wal"
 
     def kill(self, *ids: int) -> None:
-        """Kill these processes of the server at once, and wait until they are gone."""
+        """Kill some processes of the server at once; without the parent, all others have to end as well."""
+        parent = self.parent
         kill(*ids)
+        if parent not in ids:
+            return
+        until = time.monotonic() + PATIENCE
+        while left := self.processes():  # those started meanwhile, which would keep the next server from starting
+            assert time.monotonic() < until
+            kill(*left)
         # Where nobody collects the parent's exit code, PostgreSQL takes it for a running one.
         for lock in (self._data / "postmaster.pid", *self.folder.glob(".s.PGSQL.*.lock")):
-            if lock.exists() and int(lock.read_text().split()[0]) in ids:
-                lock.unlink()
+            lock.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Stop the server and delete all that it has written."""
@@ -151,32 +161,41 @@ def kill(*ids: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(id, signal.SIGKILL)
     until = time.monotonic() + PATIENCE
-    while any(Path(f"/proc/{id}").exists() and not _ended(id) for id in ids):
+    while not set(ids).isdisjoint(_ids()):
         assert time.monotonic() < until
         time.sleep(0.005)
 
 
 def children(parent: int) -> list[int]:
-    """Return the ids of the processes that a process started (Linux)."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile
-            if _status(int(folder.name))[1] == str(parent):
-                found.append(int(folder.name))
-    return sorted(found)
+    """Return the ids of the running processes that a process started (Linux)."""
+    return sorted(id for id in _ids() if (status := _status(id)) and status[1] == str(parent))
+
+
+def command_line(id: int) -> bytes:
+    """Return a process's command line; empty if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{id}/cmdline").read_bytes()
+    return b""
+
+
+def _ids() -> list[int]:
+    """Return the ids of all running processes."""
+    ids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    return [id for id in ids if (status := _status(id)) and status[0] not in "ZX"]
 
 
 def _status(id: int) -> list[str]:
-    """Return a process's state and its parent's id."""
-    return Path(f"/proc/{id}/stat").read_text().rpartition(") ")[2].split()
+    """Return a process's state and its parent's id; nothing if it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{id}/stat").read_text().rpartition(") ")[2].split()[:2]
+    return []
 
 
-def _ended(id: int) -> bool:
-    """Whether a process has ended, but for its parent, which may be slow to notice."""
-    try:
-        return _status(id)[0] in "ZX"
-    except OSError:
-        return True
+def _folder(id: int) -> Path | None:
+    """Return the folder that a process works in."""
+    with suppress(OSError):
+        return Path(f"/proc/{id}/cwd").readlink()
+    return None
 
 
 def _owner() -> pwd.struct_passwd | None:
