@@ -24,7 +24,8 @@ from partage.board import Board, Record
 from partage.errors import InputError, PartageError
 from partage.ledger.config import DEFAULTS, PREPAID, live_rule
 from partage.service.http.app import create_app
-from partage.service.http.limits import Limits
+from partage.service.http.limits import IDLE_TIME, Limits
+from partage.service.http.protocol import LimitedProtocol
 from partage.service.log import logging_config
 from partage.service.metrics import Metrics
 from partage.service.runtime.controller import Controller
@@ -91,7 +92,9 @@ def serve(
         factory=True,
         workers=workers,
         loop="uvloop" if sys.platform != "win32" else "auto",
-        http="httptools",
+        http=LimitedProtocol,
+        ws="none",
+        timeout_keep_alive=IDLE_TIME,
         access_log=False,
         log_config=logging_config(log_level),
         timeout_graceful_shutdown=GRACE,
