@@ -364,7 +364,7 @@ def head_of_another_row() -> Iterator[None]:
 @bug
 def commits_shown_to_others() -> Iterator[None]:
     """A member's copy of the ledger shows the other agents' commits."""
-    with patch.object(controllers, "line", lambda row, event, reader: chain.line(row, event, None)):
+    with patch.object(controllers, "line_of", lambda row, reader, salts: chain.line_of(row, None, salts)):
         yield
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.pool import StaticPool
 from tests.simulator.world import Blocked, Crashed, Machine, World
 
 from partage.ledger.chain import Row
-from partage.service.store import Created, Lost, StoreError, Writing
+from partage.service.store import Busy, Created, Lost, StoreError, Writing
 from partage.service.store.sqlite import SqliteStore, _SqliteWriting
 from partage.service.store.tables import bring_up_to_date
 
@@ -32,6 +32,7 @@ class DiskFaults:
     crash: float = 0.0  # the process dies before, during or after a write
     full: float = 0.0  # the disk is full, for a while
     lost: float = 0.0  # another process is said to have been first
+    locked: float = 0.0  # a shell or a backup has the file locked, for a while
     silence: float = 0.0  # other processes do not hear of a write
 
 
@@ -72,7 +73,7 @@ class Disk:
         self.committed: Callable[[str, Sequence[Row]], None] = lambda collaboration, rows: None
         self.held: dict[str, SimulatedStore] = {}  # locks of collaborations
         self.listeners: dict[SimulatedStore, Callable[[str, int], None]] = {}
-        self.full_until = 0.0
+        self.full_until = self.locked_until = 0.0
         self.machine = Machine(world, "database")  # with a clock of its own
 
     def store(self, machine: Machine) -> "SimulatedStore":
@@ -122,10 +123,20 @@ class SimulatedStore(SqliteStore):
         self._alive()
         if self.world.fault("read fails", self.disk.faults.read):
             raise StoreError("The database cannot be used: disk I/O error.")
-        return self._connection.execute(statement).all()  # the database is in memory: only this connection has it
+        with self._sentences():
+            return self._connection.execute(statement).all()
 
     def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return self._faulty(lambda: super(SimulatedStore, self)._write(work))
+
+    def _begin(self) -> None:
+        if not self.disk.several:
+            if self.world.fault("file locked", self.disk.faults.locked):
+                longest = self.world.random.choice((0.1, 2.0, 12.0))
+                self.disk.locked_until = self.world.loop.time() + longest
+            if self.world.loop.time() < self.disk.locked_until and not self.world.calm:
+                raise Busy("The database is locked by another process.")
+        super()._begin()
 
     def commit_rows(self, rows: Mapping[str, Sequence[Row]], created: Sequence[Created], *others: Any) -> None:
         # Nobody is first to a collaboration that is not there yet.

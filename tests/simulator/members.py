@@ -360,7 +360,9 @@ class Liar:
 
     async def read(self, request: str) -> None:
         """Read what members may read, and what they may not."""
-        path = self.world.random.choice(("/board", "/settlement", "/ledger", "/agents/me", "", "/agents", "/invites"))
+        path = self.world.random.choice(
+            ("/board", "/settlement", "/ledger", "/agents/me", "", "/agents", "/invites", "/checkpoint")
+        )
         found = await self.send("GET", path)
         must(found is None or path not in ("/agents", "/invites"), "A member read what only the operator may read.")
 

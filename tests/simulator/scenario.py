@@ -14,7 +14,9 @@ from tests.simulator.world import Machine, World
 from tests.support.faulty_store import all_of
 
 from partage.client.effects import Answer, Send
+from partage.ledger.chain import row_hash
 from partage.ledger.events import Commit, Tell
+from partage.ledger.merkle import Tree
 from partage.ledger.state import State
 from partage.ledger.verify import verify
 from partage.rules import live_rules
@@ -75,6 +77,7 @@ def plan_of(world: World) -> Plan:
         crash=scale * rate(0.05),
         full=scale * rate(0.01, 0.3),
         lost=scale * rate(0.05),
+        locked=scale * rate(0.01, 0.3),
         silence=scale * rate(0.3),
     )
     network = NetworkFaults(*(scale * rate(0.08) for _ in range(6)))
@@ -121,6 +124,13 @@ def settlement_of_plan(random: Any, rule: str) -> dict[str, Any]:
         underwriting, fee = random.choice((0.0, 0.3, 10.0)), random.choice((0.0, 0.1))
         return {"settlement": name, "prepaid": random.choice((0.5, 5.0)), "underwriting": underwriting, "fee": fee}
     return {"settlement": name, "underwriting": random.choice((0.0, 1.0))}
+
+
+class Line(msgspec.Struct):
+    """A line of the whole ledger."""
+
+    row: msgspec.Raw
+    salt: str
 
 
 class Trial:
@@ -256,8 +266,9 @@ class Trial:
         must(closed.status == 200, f"The close was refused: {closed.body!r}")
         again = await self.call("POST", f"/{self.id}/close")
         must(again.body == closed.body, "Closing again gave another settlement.")
-        await self.check_ledger()
+        whole = await self.check_ledger()
         self.check_disk()
+        self.check_checkpoints(whole)
         for member in self.members:
             self.check_member(member)
         for task in self.running:
@@ -272,10 +283,9 @@ class Trial:
         if state.closed is None:
             must(not state.claims, f"Claims {list(state.claims)} have not lapsed.")
 
-    async def check_ledger(self) -> None:
+    async def check_ledger(self) -> bytes:
         """The ledger verifies, whole and as its members see it."""
         whole = await self.call("GET", f"/{self.id}/ledger")
-        must(whole.body == self.truth.lines(None), "The ledger that is served is not the one that was committed.")
         found = verify(whole.body.splitlines(keepends=True))
         must(found.ok, f"The ledger does not verify: {found.problem}")
         member = self.world.random.choice(self.members)
@@ -284,6 +294,18 @@ class Trial:
             copy = await member.drive(member.protocol.ledger())
             found = verify(copy.splitlines(keepends=True), saved.head or None, agent=saved.agent)
             must(found.ok, f"The copy of a member does not verify: {found.problem}")
+        return whole.body
+
+    def check_checkpoints(self, whole: bytes) -> None:
+        """Every checkpoint that was ever shown belongs to the tree of the final ledger."""
+        tree = Tree()
+        for text in whole.splitlines():
+            line = msgspec.json.decode(text, type=Line)
+            tree.append(row_hash(bytes.fromhex(line.salt), bytes(line.row)))
+        must(tree.size == len(self.truth.rows), "The ledger at the end lacks rows.")
+        for id, found in self.witness.checkpoints:
+            if id == self.id:
+                must(tree.root(found.size) == found.root, "A checkpoint does not belong to the final tree.")
 
     def check_disk(self) -> None:
         """What is stored is what was committed, and a server that starts now has the same state."""

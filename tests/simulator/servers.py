@@ -11,8 +11,10 @@ from tests.simulator.world import Crashed, Machine, World
 
 from partage.client.effects import Answer, Lost, Send
 from partage.service.http.app import create_app
+from partage.service.http.limits import Guard, Limits
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.readiness import Readiness
+from partage.service.runtime.system import System
 from partage.service.store import StoreError
 
 OPERATOR = "the operator's token"
@@ -67,7 +69,7 @@ class Server:
         self.controller: Controller | None = None
         self.store: SimulatedStore | None = None
         while len(_apps) <= number:
-            _apps.append(create_app(SimpleNamespace(store=None, system=None)))  # type: ignore[arg-type]
+            _apps.append(create_app(SimpleNamespace(store=None, system=System())))  # type: ignore[arg-type]
         self.app = _apps[number]
 
     @property
@@ -96,6 +98,7 @@ class Server:
             return
         self.app.state.controller = self.controller = controller
         self.app.state.readiness = Readiness(store, controller.system)
+        self.app.state.guard = Guard(Limits(), controller.system.clock)
         self.world.counts["start"] += 1
         self.world.note(self.machine.name, "started")
 

@@ -4,6 +4,7 @@ It sees each commit as the disk takes it, so it knows the true ledger whatever t
 checked when a server sends it, even if the network then loses it.
 """
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -14,11 +15,20 @@ from tests.simulator.world import Violation, World
 from partage.client.calls import refusal
 from partage.ledger import events, messages
 from partage.ledger.chain import GENESIS, Row, line, next_head, row_hash
+from partage.ledger.checkpoints import Checkpoint, origin_of, read_checkpoint
+from partage.ledger.merkle import Tree
+from partage.ledger.receipts import HEADER, Receipt, check_receipt
 from partage.ledger.settlement import own_view, settlement_of, settlement_view
 from partage.ledger.state import State
 from partage.ledger.views import agent_views, board_view
 
+RECEIPTED = ("POST ask", "POST tell", "POST commits", "POST reveal")  # each of them writes a row
+_TALLY = re.compile(rb',"tally":\{[^}]*\}')
 PASSING = (429, 503)  # refusals that say nothing about the request
+
+
+class _WithReceipt(msgspec.Struct):
+    receipt: Receipt | None = None
 
 
 def must(right: bool, what: str) -> None:
@@ -35,6 +45,7 @@ class Truth:
         self.events: list[Any] = []
         self.state: State | None = None
         self.head = GENESIS
+        self.tree = Tree()
         self.boards: dict[bytes, int] = {}  # every board there ever was, and the last row with it
         self.told: dict[int, events.Tell] = {}
         self.requests: dict[tuple[str, str], events.AnyEvent] = {}  # by agent and id of the request
@@ -51,6 +62,7 @@ class Truth:
         must(self.head == row.head, f"Row {row.seq} does not have the head that follows from it.")
         if self.events:
             must(event.time >= self.events[-1].time, f"Time went back in row {row.seq}.")
+        self.tree.append(row_hash(row.salt, row.body))
         self.rows.append(row)
         self.events.append(event)
         self._index(event)
@@ -136,7 +148,7 @@ class Witness(Watch):
         self.owners: dict[str, tuple[str, str]] = {}  # tokens that were given to members
         self.joins: dict[tuple[str, str], str] = {}  # by code and request: the agent
         self.outcomes: Counter[str] = Counter()
-        self.honest: dict[str, Any] = {}  # tokens of members that never lie
+        self.checkpoints: list[tuple[str, Checkpoint]] = []  # all that were ever signed and shown
 
     def committed(self, collaboration: str, rows: Any) -> None:
         """Take what the disk took."""
@@ -165,13 +177,15 @@ class Witness(Watch):
         code = "" if answer.status < 400 else f" {refusal(answer.status, answer.body).code}"
         self.outcomes[f"{what} {answer.status}{code}"] += 1
         must(answer.status != 500, f"{what} failed: the server has a defect.")
-        must(code != " busy", f"{what} lost too many races in a row.")
+        must(b"The controller is busy" not in answer.body, f"{what} lost too many races in a row.")
         if answer.status in PASSING:
             return
         if answer.status >= 400:
             self._refused(what, id, handled)
             return
         body = msgspec.json.decode(request.body) if request.body else {}
+        if id in self.truths:
+            self._check_receipt(what, id, handled)
         check = CHECKS.get(what)
         if check is not None and (what == "POST collaborations" or id in self.truths):
             check(self, handled, self.truths.get(id), body, answer)
@@ -188,6 +202,42 @@ class Witness(Watch):
             return None
         must(handled.token in self.owners, "A request with an unknown token was answered.")
         return self.owners[handled.token][1]
+
+    def _check_receipt(self, what: str, id: str, handled: Handled) -> None:
+        """A receipt shows the true row, and a signed checkpoint of the true tree that continues the one named."""
+        answer, truth = handled.answer, self.truths[id]
+        receipt = None
+        if answer.body[:1] == b"{" and answer.body.find(b'"receipt":{') > 0:
+            receipt = msgspec.json.decode(answer.body, type=_WithReceipt).receipt
+        if receipt is None:
+            must(what not in RECEIPTED or not answer.body, f"{what} was answered without a receipt.")
+            return
+        size = int(handled.request.headers.get(HEADER, "0"))
+        seen = Checkpoint(origin_of(id), size, truth.tree.root(size)) if size else None
+        found = check_receipt(receipt, id, str(truth.events[0].key), seen)
+        self.check_checkpoint(truth, found.checkpoint)
+        row = truth.rows[found.event.seq - 1]
+        same = (bytes(receipt.row), receipt.salt) == (row.body, row.salt.hex())
+        must(same, "A receipt shows a row that is not in the ledger.")
+        agent = getattr(found.event, "agent", None)
+        if what != "POST agents":
+            must(agent in (None, self.agent_of(handled)), "A receipt shows another agent's row.")
+        self.outcomes["receipt"] += 1
+        self.checkpoints.append((id, found.checkpoint))
+
+    def check_checkpoint(self, truth: Truth, found: Checkpoint) -> None:
+        """A checkpoint covers only rows that are on disk, and has the root of their tree."""
+        must(found.size <= len(truth.rows), "A checkpoint covers rows that are not on disk.")
+        must(found.root == truth.tree.root(found.size), "A checkpoint is of another tree than the ledger's.")
+
+    def checkpoint(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        id = handled.request.path.split("/")[3]
+        found = read_checkpoint(answer.body.decode(), id, str(truth.events[0].key))
+        must(found is not None, "A checkpoint is not signed by the ledger's key.")
+        assert found is not None
+        self.check_checkpoint(truth, found)
+        must(found.size >= handled.floor[id], "A checkpoint was served that lacks rows on disk.")
+        self.checkpoints.append((id, found))
 
     # one check per call
 
@@ -287,6 +337,8 @@ class Witness(Watch):
             assert truth.state is not None
             expected = settlement_view(truth.state, settlement_of(truth.state))
             expected = expected if agent is None else own_view(expected, agent)
+            must(agent is None or set(found.salts) <= {agent}, "A member was shown another agent's salt.")
+            expected.salts = found.salts
             must(found == expected, "A settlement was served that does not follow from the ledger.")
 
     def ledger(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
@@ -295,7 +347,10 @@ class Witness(Watch):
         for text in answer.body.splitlines() if agent else ():
             hidden = b'"kind":"commit"' not in text or b'"agent":"%b"' % agent.encode() in text
             must(hidden, "A member was shown another agent's commits.")
-        must(lines.startswith(answer.body), "A ledger was served that is not the one on disk.")
+        served = _TALLY.sub(b"", answer.body)  # salts that only their owner sees, beside the row
+        for shown in _TALLY.findall(answer.body) if agent else ():
+            must(shown.count(b":") == 2 and agent.encode() in shown, "A member was shown another agent's salt.")
+        must(lines.startswith(served), "A ledger was served that is not the one on disk.")
         floor = handled.floor.get(handled.request.path.split("/")[3], 0)
         must(answer.body.count(b"\n") >= floor, f"A ledger was served without row {floor}, which was on disk before.")
 
@@ -387,6 +442,7 @@ CHECKS: dict[str, Any] = {
     "POST set-aside": Witness.set_aside,
     "POST close": Witness.close,
     "GET board": Witness.board,
+    "GET checkpoint": Witness.checkpoint,
     "GET settlement": Witness.settlement,
     "GET ledger": Witness.ledger,
     "GET agents/me": Witness.me,
