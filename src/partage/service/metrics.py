@@ -28,6 +28,7 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
         )
         self.collaborations = self._gauge("partage_collaborations", "Collaborations in memory", "livemax")
+        self.unloaded = self._gauge("partage_collaborations_unloaded", "Times one left the memory, idle", "livesum")
         self.watchers = self._gauge("partage_watchers", "Open event streams", "livesum")
         self.broadcasts = self._gauge("partage_broadcasts", "Broadcasts of the collaborations in memory", "livemax")
         self._labelled: dict[tuple[str, int], Any] = {}
@@ -50,6 +51,7 @@ class Metrics:
         """Return all metrics as text."""
         books = controller.library.books.values()
         self.collaborations.set(len(books))
+        self.unloaded.set(controller.library.unloaded)
         self.watchers.set(sum(len(book.watchers) for book in books))
         self.broadcasts.set(sum(sum(book.state.board.counts) for book in books))
         if not self.together:

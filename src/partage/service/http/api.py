@@ -46,7 +46,7 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     controller = controller_of(request)
     agent = who_of(request).agent
     assert agent is not None
-    return controller, controller.library.books.get(id) or await controller.library.book(id), agent
+    return controller, await controller.library.book(id), agent
 
 
 def created_with(book: Book, invites: int) -> list[str]:

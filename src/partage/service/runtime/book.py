@@ -49,6 +49,8 @@ class Book:
         Pending while the state may be ahead of the disk.
     watchers
         Set on every change; a dictionary for its order.
+    used
+        When it was last asked for, by the event loop's time.
     ahead, stepped
         How far the ledger's time is ahead of this process's, and how far that one had stepped then; for `Timekeeper`.
     """
@@ -66,6 +68,7 @@ class Book:
         self.taken = False
         self.writing: asyncio.Future[None] | None = None
         self.watchers: dict[asyncio.Event, None] = {}
+        self.used = 0.0
         self.ahead, self.stepped = 0, 0
         self.recent: list[AnyEvent] = []
         self.preview: Preview | None = None
@@ -138,6 +141,12 @@ class Book:
         self.recent.append(event)
         if len(self.recent) > RECENT:
             del self.recent[: RECENT // 2]
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may leave the memory: nobody watches or waits, no claim is open, and its time is the clock's."""
+        busy = self.jobs or self.taken or self.watchers or self.settling.locked() or self.ahead
+        return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:
         """Wait until everything in the state is on disk."""

@@ -146,6 +146,7 @@ class Controller:
                 raise conflict("request_reused", sentence, "request") from None
             return made, codes
         self.library.books.setdefault(id, book)
+        await self.library.book(id)
         return id, codes
 
     async def set_aside(self, collaboration: str, agent: str, reason: str) -> None:

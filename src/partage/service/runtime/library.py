@@ -15,6 +15,11 @@ from partage.service.store import NewToken, Store, StoreError
 
 log = logging.getLogger("partage.service")
 
+IDLE_SECONDS = 600.0  # without use after which a collaboration leaves the memory
+CROWDED_SECONDS = 60.0  # the same, while more than `MOST` are in memory
+MOST = 1000
+IDLE_PAUSE = 20.0  # seconds between two looks for idle ones
+WORTH_A_SNAPSHOT = 1000  # events since the last one: some hundredths of a second of replay
 LAPSE_SECONDS = 0.5  # between two checks for claims that have waited too long
 
 _ID = re.compile("[a-z0-9]+")
@@ -26,7 +31,13 @@ def is_id(text: str) -> bool:
 
 
 class Library:
-    """The books of this process. Books are loaded when they are first needed, and stay in memory."""
+    """The books of this process. They are loaded when they are needed, and leave the memory when they are idle.
+
+    Attributes
+    ----------
+    unloaded
+        How often a book has left the memory.
+    """
 
     def __init__(
         self,
@@ -43,14 +54,15 @@ class Library:
         self._writer = Writer(store, system, snapshot_every, tie_seed=tie_seed)
         self.timekeeper = self._writer.timekeeper
         self._loading: dict[str, asyncio.Task[Book | None]] = {}
-        self._lapses: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.unloaded = 0
         self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Start to lapse old claims, and to listen for what other processes write."""
         loop = asyncio.get_running_loop()
         self.store.never_wait()
-        self._lapses = loop.create_task(self._lapse())
+        self._tasks = [loop.create_task(self._lapse()), loop.create_task(self._unload_idle())]
 
         def wake(collaboration: str, seq: int) -> None:
             loop.call_soon_threadsafe(self._heard, collaboration, seq)
@@ -60,13 +72,15 @@ class Library:
     async def stop(self) -> None:
         """Write pending jobs, and stop listening."""
         self._stop_listening()
-        if self._lapses is not None:
-            self._lapses.cancel()
-            await asyncio.gather(self._lapses, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*self._writer.tasks, return_exceptions=True)
 
     def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
         """Queue a move; see `Writer.put`."""
+        if self.books.setdefault(book.id, book) is not book:  # it left the memory while the request took its time
+            raise Refused(503, "busy", "The controller is busy; try again.", retry_after=1)
         return self._writer.put(book, move, tokens)
 
     async def book(self, collaboration: str) -> Book:
@@ -80,7 +94,9 @@ class Library:
             book = await asyncio.shield(task)
         if book is None:
             raise missing("no_such_collaboration", "There is no such collaboration.")
-        return self.books.setdefault(collaboration, book)
+        book = self.books.setdefault(collaboration, book)
+        book.used = asyncio.get_running_loop().time()
+        return book
 
     async def _load(self, collaboration: str) -> Book | None:
         book: Book | None = await self._system.in_thread(Book.load, self.store, collaboration)
@@ -124,6 +140,22 @@ class Library:
             for book in list(self.books.values()):
                 if book.state.closed is None and book.state.lapsing(self.timekeeper.of(book)):
                     self._put_aside(book, moves.lapse)
+
+    async def _unload_idle(self) -> None:
+        """Let collaborations leave the memory that nobody has used for a while; the next use loads them again."""
+        while True:
+            await asyncio.sleep(IDLE_PAUSE)
+            now, spare = asyncio.get_running_loop().time(), len(self.books) - MOST
+            for book in sorted(self.books.values(), key=lambda book: book.used):
+                spare -= 1
+                if now - book.used < (IDLE_SECONDS if spare < 0 else CROWDED_SECONDS):
+                    continue
+                used = book.used
+                if book.idle and book.state.seq - book.snapshot_seq >= WORTH_A_SNAPSHOT:
+                    await self._writer.keep_snapshot(book)
+                if book.idle and book.used == used:
+                    self.books.pop(book.id, None)
+                    self.unloaded += 1
 
     def _heard(self, collaboration: str, seq: int) -> None:
         """Catch up with what another process wrote, if someone watches. With an empty id, anything may be new."""

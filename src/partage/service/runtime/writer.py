@@ -110,9 +110,14 @@ class Writer:
         job = Job(move, loop.create_future(), [] if tokens is None else tokens)
         book.jobs.append(job)
         self._waiting[book.id] = book
-        if len(self.tasks) < self.slots and not book.taken:
-            self.tasks[loop.create_task(self._run())] = None
+        if not book.taken:
+            self._start()
         return job.future
+
+    def _start(self) -> None:
+        """Start to write what waits, unless enough transactions run."""
+        if len(self.tasks) < self.slots:
+            self.tasks[asyncio.get_running_loop().create_task(self._run())] = None
 
     async def _run(self) -> None:
         task = asyncio.current_task()
@@ -247,14 +252,27 @@ class Writer:
                 assert fresh is not None
                 book.replace(fresh)
 
+    async def keep_snapshot(self, book: Book) -> None:
+        """Store a snapshot of a book that is in no transaction; moves that come in meanwhile wait."""
+        book.taken = True
+        try:
+            await self._try_snapshot(book)
+        finally:
+            book.written()
+            if book.jobs:
+                self._start()
+
     async def _keep_snapshots(self, books: list[Book]) -> None:
         for book in books:
             if book.state.seq - book.snapshot_seq >= self.snapshot_every:
-                book.snapshot_seq = book.state.seq
-                try:
-                    await self._call.write(self._keep_snapshot, book)
-                except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
-                    log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
+                await self._try_snapshot(book)
+
+    async def _try_snapshot(self, book: Book) -> None:
+        book.snapshot_seq = book.state.seq
+        try:
+            await self._call.write(self._keep_snapshot, book)
+        except Exception as error:  # a snapshot is only a cache: the ledger is on disk, and the next may work
+            log.warning("snapshot failed", extra={"collaboration": book.id, "error": type(error).__name__})
 
     def _keep_snapshot(self, book: Book) -> None:
         """Store a snapshot, in a thread: nobody changes the state of a book that is in a transaction."""
