@@ -5,6 +5,7 @@ import os
 OPERATOR_TOKEN = "PARTAGE_OPERATOR_TOKEN"  # the operator's token, for the server and for the operator's commands
 DATABASE = "PARTAGE_DATABASE"  # where the server stores its data: a path or a postgresql:// address
 LOG_LEVEL = "PARTAGE_LOG_LEVEL"  # how much the server logs
+PUBLIC_URL = "PARTAGE_PUBLIC_URL"  # the server's address in invite links
 URL = "PARTAGE_URL"  # the controller's address, for the operator's commands
 INVITE = "PARTAGE_INVITE"  # an invite's code, for `partage agent join`
 LIMITS = {  # limits of the server, by the field of `service.http.limits.Limits`
@@ -34,6 +35,11 @@ def database() -> str:
 def log_level() -> str:
     """Return the server's log level; the default is info."""
     return read(LOG_LEVEL, "info")
+
+
+def public_url() -> str:
+    """Return the server's address in invite links, or an empty text."""
+    return read(PUBLIC_URL)
 
 
 def invite() -> str:

@@ -65,6 +65,8 @@ def test_a_server_that_is_told_to_stop_ends_its_streams_and_exits_well(tmp_path,
         (["--port=70000"], "65535"),
         (["--host=no such host"], "The host no such host"),
         (["--log-level=loud"], "one of debug, info, warning"),
+        (["--public-url=partage.example.org"], "such as https://"),
+        (["--public-url=https://a.example/?x=<b>"], "such as https://"),
         (["--database=mysql://me:secret@there/db"], "SQLite or PostgreSQL"),
     ],
 )

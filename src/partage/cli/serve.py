@@ -25,6 +25,14 @@ def serve(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 picks a free port.")] = 8000,
     workers: Annotated[int, typer.Option(metavar="W", help="Processes; more than one needs PostgreSQL.")] = 1,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    public_url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar=environment.PUBLIC_URL,
+            help="The address that members use, such as https://partage.example.org, for invite links.",
+        ),
+    ] = "",
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Make and print a new operator's token; the last one ends.")
     ] = False,
@@ -43,4 +51,4 @@ def serve(
     load("service.serve")
     from partage.service.serve import serve as serve_until_stopped
 
-    serve_until_stopped(database, host, port, workers, log_level, new_token)
+    serve_until_stopped(database, host, port, workers, log_level, new_token, public_url)

@@ -6,6 +6,7 @@ import gc
 import logging
 import logging.config
 import os
+import re
 import signal
 import socket
 import sys
@@ -49,6 +50,7 @@ def serve(
     workers: int = 1,
     log_level: str = "info",
     new_token: bool = False,
+    public_url: str = "",
 ) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
@@ -58,6 +60,7 @@ def serve(
         raise InputError(f"The log level must be one of {', '.join(LEVELS)}.")
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The number of workers must be between 1 and {MOST_WORKERS}.")
+    public_url = _checked_url(public_url)
     Limits.of_environment()  # refuses what is no number
     given = environment.operator_token()
     if new_token and given:
@@ -86,7 +89,7 @@ def serve(
         sys.stdout.write(f"The operator's token, shown only once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
     sys.stdout.flush()
-    environment.pass_on(DATABASE=database, LOG_LEVEL=log_level)
+    environment.pass_on(DATABASE=database, LOG_LEVEL=log_level, PUBLIC_URL=public_url)
     config = uvicorn.Config(
         "partage.service.serve:application",
         factory=True,
@@ -152,6 +155,13 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
+def _checked_url(url: str) -> str:
+    """Return the public address without a slash at its end; empty if there is none."""
+    if url and not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+/?", url):
+        raise InputError("The public URL must be the address that members use, such as https://partage.example.org.")
+    return url.rstrip("/")
+
+
 def _address(host: str, bound: socket.socket) -> str:
     """Return an address that a browser on this machine can open."""
     found, port = bound.getsockname()[:2]
@@ -167,7 +177,13 @@ def application() -> Any:
     controller = Controller(open_store(environment.database()), environment.operator_token())
     metrics = Metrics(together=METRICS_FOLDER in os.environ)
     limits = Limits.of_environment()
-    return create_app(controller, metrics, on_startup=lambda: _end_streams_at_once(controller), limits=limits)
+    return create_app(
+        controller,
+        metrics,
+        on_startup=lambda: _end_streams_at_once(controller),
+        limits=limits,
+        public_url=environment.public_url(),
+    )
 
 
 def _end_streams_at_once(controller: Controller) -> None:

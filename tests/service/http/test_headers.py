@@ -1,12 +1,15 @@
 """The headers of answers: what browsers and proxies may do with them, and which methods an address takes."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from litestar.testing import TestClient
 
 from partage.service.http.app import create_app
+from partage.service.http.auth import csrf_token
 from partage.service.runtime.controller import Controller
 from partage.service.store import open_store
 
@@ -89,3 +92,32 @@ def test_another_method_is_told_which_ones_there_are(
     answer = client.request(method, path.format(id=id), headers=OPERATOR)
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert set(answer.headers["allow"].split(", ")) == allowed
+
+
+# the Host header
+
+
+def invite_links(client: TestClient, **headers: str) -> list[str]:
+    """Return the invite links that the operator's page shows for a new collaboration."""
+    found = re.search(r'name="login" value="(\w{64})"', client.get("/").text)
+    assert found is not None
+    client.post("/login", data={"token": TOKEN, "login": found[1]}, follow_redirects=False)
+    csrf = csrf_token(client.cookies["partage_session"])
+    form = {"name": "x", "arms": "a, b", "horizon": "100", "invites": "2"}
+    answer: httpx.Response = client.post("/collaborations", data=form, headers={"x-csrf-token": csrf, **headers})
+    return re.findall(r'value="([^"]*/join#[^"]*)"', answer.text)
+
+
+def test_the_host_header_does_not_get_into_invite_links(client: TestClient) -> None:
+    forged = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https"}
+    links = invite_links(client, **forged)
+    assert len(links) == 2
+    assert all(link.startswith("/join#c") for link in links)  # the page completes them
+
+
+def test_invite_links_have_the_public_address(tmp_path: Path) -> None:
+    controller = Controller(open_store(f"{tmp_path}/public.db"), TOKEN)
+    with TestClient(create_app(controller, public_url="https://partage.example.org")) as client:
+        links = invite_links(client, Host="evil.example")
+        assert len(links) == 2
+        assert all(link.startswith("https://partage.example.org/join#c") for link in links)

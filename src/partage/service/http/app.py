@@ -80,8 +80,23 @@ def create_app(
     metrics: Metrics | None = None,
     on_startup: Callable[[], None] | None = None,
     limits: Limits | None = None,
+    public_url: str = "",
 ) -> Litestar:
-    """Return the application of a controller. `on_startup` is called in the running event loop."""
+    """Return the application of a controller.
+
+    Parameters
+    ----------
+    controller
+        What it serves.
+    metrics
+        Where requests are counted.
+    on_startup
+        Called in the running event loop.
+    limits
+        How much one caller may ask for.
+    public_url
+        The address of the server in invite links, without a slash at the end; empty: they are relative.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -104,6 +119,7 @@ def create_app(
             {
                 "controller": controller,
                 "metrics": metrics or Metrics(),
+                "public_url": public_url,
                 "guard": Guard(limits or Limits(), controller.system.clock),
                 "readiness": Readiness(controller.store, controller.system),
             }

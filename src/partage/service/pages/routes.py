@@ -253,9 +253,12 @@ async def prepaid(request: AnyRequest) -> Response[Any]:
 
 
 def link(request: AnyRequest, id: str, code: str) -> str:
-    """Return an invite link. The code is in the fragment, which browsers do not send."""
-    scheme = "https" if secure(request) else "http"
-    return f"{scheme}://{request.headers.get('host', 'localhost')}/join#{id}.{code}"
+    """Return an invite link. The code is in the fragment, which browsers do not send.
+
+    Without a public address it is relative, and the page completes it with the address that the browser uses. The
+    Host header is not used: whoever can set it could make members send their invites elsewhere.
+    """
+    return f"{request.app.state.public_url}/join#{id}.{code}"
 
 
 @get("/c/{id:str}")

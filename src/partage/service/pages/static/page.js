@@ -73,8 +73,8 @@ function explain(select) {
 }
 
 function prepare(root) {
-  // The server may not know its public name; the browser does.
-  for (const field of root.querySelectorAll(".links input")) field.value = field.value.replace(/^https?:\/\/[^/]+/, location.origin);
+  // The server may not know its public address; the browser knows the one it uses.
+  for (const field of root.querySelectorAll(".links input")) if (field.value.startsWith("/")) field.value = location.origin + field.value;
   times(root);
   for (const select of root.querySelectorAll("select[data-explains]")) explain(select);
 }
