@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.api import NAMED, Host, Member, serving
+from tests.support.faulty_store import Remote
 
 from partage.ledger.chain import row_hash
 from partage.ledger.checkpoints import (
@@ -191,5 +192,21 @@ def test_cosigned_checkpoints_are_checked_and_relayed(tmp_path: Path) -> None:
         sizes = [read_checkpoint(one.checkpoint, id, log_key.public) for one in await witnesses.cosignatures(id)]
         assert [found and found.size for found in sizes] == [4, 3]
         await controller.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_process_takes_the_cosignature_of_a_member_that_joined_at_another(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Remote(tmp_path / "partage.db")
+        first, second = (Controller(store, "token") for _ in range(2))
+        new = NewCollaboration(name="Trial", arms=["a", "b"], horizon=100, invites=1)
+        id, (code,) = await first.create("secret", new)
+        book = await second.library.book(id)
+        agent, _ = await first.join(id, code, NewAgent(name="Ann", shares=["a"]))
+        with pytest.raises(Refused) as refused:
+            await second.witnesses.keep(book, agent, "")
+        assert refused.value.code == "no_key"
+        await first.stop()
 
     asyncio.run(scenario())

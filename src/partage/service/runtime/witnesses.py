@@ -34,6 +34,7 @@ class Witnesses:
 
     async def keep(self, book: Book, agent: str, note: str) -> None:
         """Keep a checkpoint that an agent cosigned, unless it gave a newer one."""
+        await self._library.fresh(book.id)  # another process may have let the agent join
         key = book.state.members[agent].key
         if not key:
             raise conflict("no_key", "You joined without a key, so you cannot cosign a checkpoint.")
