@@ -166,7 +166,7 @@ class Following:
     def configure(self) -> Steps[CollaborationView]:
         """Read the configuration: the names of the arms, and the key that signs the ledger."""
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
-        yield from self._receipts.pin(config.key)
+        yield from self._receipts.pin(config.key, config.format)
         self.arms = {name: arm for arm, name in enumerate(config.arms)}
         return config
 

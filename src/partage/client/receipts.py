@@ -21,6 +21,8 @@ from partage.ledger.receipts import HEADER, BadReceipt, Receipt, check_consisten
 
 S = TypeVar("S")
 
+KEYED = 5  # the first format whose ledgers state their key
+
 
 class Sent:
     """What a request asked the controller to write: the kind of the row, and the fields that the agent knows."""
@@ -77,9 +79,11 @@ class Receipts:
             self._kept = note, found
         return self._kept[1]
 
-    def pin(self, key: str) -> Steps[None]:
+    def pin(self, key: str, format: int) -> Steps[None]:
         """Keep the public key of the ledger that the controller states, and refuse any other from then on."""
-        if not self._saved.log_key:
+        if not key and format >= KEYED:
+            yield from self.fork("The controller states no key for the checkpoints of this ledger, which has one.")
+        elif not self._saved.log_key:
             self._saved.log_key = key
         elif key != self._saved.log_key:
             yield from self.fork("The controller now states another key for the checkpoints of this ledger.")
@@ -116,9 +120,9 @@ class Receipts:
         """Check the receipt of a request that named the checkpoint `seen`, and keep the new one."""
         saved = self._saved
         if receipt is None:
-            if saved.checkpoint:
-                yield from self.fork(f"The controller gave receipts before, and gives none for {sent}.")
-            return  # release 0.1 gives none
+            if saved.log_key:
+                yield from self.fork(f"The controller gave no receipt for {sent}.")
+            return  # release 0.1 gives none, and has no key
         try:
             found = check_receipt(receipt, saved.collaboration, saved.log_key, seen)
         except BadReceipt as bad:
