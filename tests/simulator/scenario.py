@@ -133,6 +133,18 @@ class Line(msgspec.Struct):
     salt: str
 
 
+class Errors(logging.Handler):
+    """Lets the witness know where a server failed, for its message."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(logging.ERROR)
+        self.witness = witness
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = record.__dict__
+        self.witness.logged = f"{record.getMessage()} {found.get('error', '')} {found.get('where', '')}"
+
+
 class Trial:
     """A simulation of one seed."""
 
@@ -145,11 +157,11 @@ class Trial:
     def run(self) -> "Trial":
         """Play it; a failure is a `Violation` or an error of the service."""
         log = logging.getLogger("partage")
-        before, log.level = log.level, logging.CRITICAL + 1
+        before, log.propagate, log.handlers = log.handlers, False, [Errors(self.witness)]
         try:
             self.world.run(self.play())
         finally:
-            log.level = before
+            log.propagate, log.handlers = True, before
         return self
 
     async def play(self) -> None:

@@ -148,6 +148,7 @@ class Witness(Watch):
         self.owners: dict[str, tuple[str, str]] = {}  # tokens that were given to members
         self.joins: dict[tuple[str, str], str] = {}  # by code and request: the agent
         self.outcomes: Counter[str] = Counter()
+        self.logged = ""  # the last error that a server logged
         self.checkpoints: list[tuple[str, Checkpoint]] = []  # all that were ever signed and shown
 
     def committed(self, collaboration: str, rows: Any) -> None:
@@ -176,7 +177,7 @@ class Witness(Watch):
         self.world.note(handled.process, what, answer.status, answer.body)
         code = "" if answer.status < 400 else f" {refusal(answer.status, answer.body).code}"
         self.outcomes[f"{what} {answer.status}{code}"] += 1
-        must(answer.status != 500, f"{what} failed: the server has a defect.")
+        must(answer.status != 500, f"{what} failed: {self.logged}")
         must(b"The controller is busy" not in answer.body, f"{what} lost too many races in a row.")
         if answer.status in PASSING:
             return
