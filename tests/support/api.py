@@ -108,6 +108,7 @@ class Host(Speaker):
         created = self.ok("POST", "", config)
         self.invites: list[str] = created["invites"]
         self.collaboration: str = created["id"]
+        self.joined = 0
 
     def invite(self, **given: Any) -> str:
         """Return the code of an invite that nobody used."""
@@ -116,8 +117,10 @@ class Host(Speaker):
         code: str = self.ok("POST", "/invites", given or None)["invites"][0]
         return code
 
-    def join(self, *shares: str, name: str = "Agent", url: str | None = None) -> "Member":
-        """Let an agent join."""
+    def join(self, *shares: str, name: str | None = None, url: str | None = None) -> "Member":
+        """Let an agent join; by default with a name that no other has."""
+        self.joined += 1
+        name = f"Agent {self.joined}" if name is None else name
         invited = Speaker(url or self.url, self.invite(), self.collaboration)
         joined = invited.ok("POST", "/agents", {"name": name, "shares": list(shares)})
         return Member(url or self.url, joined["token"], self.collaboration, joined["agent"])

@@ -168,8 +168,8 @@ class Live:
 
     def join(self, *shares: str) -> str:
         """Let another agent join; returns its id."""
-        code = self.invite(f"other {len(self._invites)}")
-        joined: str = self.call(code, "POST", "/agents", {"name": "other", "shares": list(shares)})["agent"]
+        name = f"other {len(self._invites)}"
+        joined: str = self.call(self.invite(name), "POST", "/agents", {"name": name, "shares": list(shares)})["agent"]
         return joined
 
     def claim(self, agent: str) -> Any:
@@ -201,7 +201,7 @@ class Live:
     def joined(self, *shares: str, invite: str = "invite", **options: Any) -> "Timed":
         """Return an agent that joined, on the app's time."""
         code = self.invite(invite)
-        return self.agents.join(URL, self.id, code, "Shop", shares, **self.options, **options)
+        return self.agents.join(URL, self.id, code, f"Shop {invite}", shares, **self.options, **options)
 
     def resumed(self, state: Path) -> "Timed":
         """Return the agent of a state file, on the app's time."""

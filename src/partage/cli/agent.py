@@ -69,10 +69,13 @@ def join(
 
     with Agent.join(url, id, invite, name, share or [], state=state, patience=PATIENCE) as joined:
         found = {"agent": joined.id, "collaboration": id, "url": url, "shares": joined.shares, "state": str(state)}
+        terms = joined.terms
     if json:
-        typer.echo(as_json(found))
+        typer.echo(as_json(found | {"terms": terms}))
     else:
         typer.echo(JOINED.format(name=name, agent=found["agent"], state=state, path=str(state)), nl=False)
+        if terms:
+            typer.echo(f"\n{terms} Whoever joins agrees to this; agent.leave() ends the membership.")
 
 
 @commands.command()

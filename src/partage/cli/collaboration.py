@@ -366,10 +366,7 @@ def _write_csv(found: "SettlementView") -> None:
     from partage.ledger.settlement import csv_lines
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    for agent, name, *numbers in csv_lines(found):
-        # Agents choose their names, and a spreadsheet would read some as formulas.
-        quoted = f"'{name}" if str(name).lstrip()[:1] in tuple("=+-@|") else name
-        writer.writerow([agent, quoted, *numbers])
+    writer.writerows(csv_lines(found))
 
 
 @commands.command()

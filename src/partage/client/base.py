@@ -17,6 +17,7 @@ from partage.client.pulls import checked_names
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.files import write_atomically
+from partage.ledger.fields import normal
 
 TIMEOUT = httpx.Timeout(10.0, pool=None)
 STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0, pool=None)  # the controller is never silent that long on a stream
@@ -73,6 +74,11 @@ class BaseAgent:
         return list(self._protocol.saved.shares)
 
     @property
+    def terms(self) -> str:
+        """What the settlement means for the agent, as the controller said when it joined; empty if it did not."""
+        return self._protocol.terms
+
+    @property
     def head(self) -> str:
         """The last head of the ledger that the controller sent; `partage verify FILE --head HEAD` checks it."""
         return self._protocol.saved.head
@@ -107,6 +113,7 @@ def saved_or_new(
     url: str, collaboration: str, options: Options, name: str = "", shares: Collection[str] = (), token: str = ""
 ) -> AgentState:
     """Return the agent of the state file, or a new one if there is no file yet."""
+    name = normal(name) if isinstance(name, str) else name  # as the controller stores it
     url, state, names = checked_url(url), options.get("state"), checked_names("shares", shares)
     if state is None or not Path(state).exists():
         return AgentState(url=url, collaboration=collaboration, name=name, shares=names, token=token)

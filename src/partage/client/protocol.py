@@ -86,6 +86,7 @@ class Protocol:
         self._own = Record.empty(0)  # the agent's private record, where there are arms that nobody shares
         self._owed: Pull | None = None  # a pull that was counted but not returned, because a call failed
         self._saved_at = -math.inf
+        self.terms = ""  # of the collaboration that it joined
 
     # what needs no request
 
@@ -123,7 +124,7 @@ class Protocol:
         saved.nonce = saved.nonce or new_nonce(self._random_bytes)
         yield from self.save()
         joined = self._calls.decode(Joined, (yield from self._join(invite)))
-        saved.agent, saved.token = joined.agent, joined.token
+        saved.agent, saved.token, self.terms = joined.agent, joined.token, joined.terms
         yield from self.following.configure()
         row = Sent(events.Join, agent=joined.agent, name=saved.name, shares=self.following.numbers_of(saved.shares))
         yield from self._receipts.check(joined.receipt, None, row)

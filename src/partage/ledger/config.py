@@ -20,8 +20,10 @@ from partage.ledger.fields import (
     MOST_ARMS,
     MOST_MONEY,
     MOST_VALUE,
+    alike,
     allowed,
     checked_name,
+    checked_text,
     not_allowed,
 )
 from partage.ledger.refusals import invalid
@@ -101,12 +103,12 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     Refused
         A field is not allowed, or fields do not fit each other; the sentence says what is allowed.
     """
-    checked_name("name", config.name)
+    check = checked_name if format > 4 else checked_text
+    title = check("name", config.name)
     if not 1 <= len(config.arms) <= MOST_ARMS:
         raise not_allowed("arms")
-    for place, arm in enumerate(config.arms):
-        checked_name(f"arms[{place}]", arm)
-    if len(set(config.arms)) != len(config.arms):
+    arms = [check(f"arms[{place}]", arm) for place, arm in enumerate(config.arms)]
+    if len({alike(arm) if format > 4 else arm for arm in arms}) != len(arms):
         raise not_allowed("arms")
     if not 2 <= config.horizon <= LONGEST_HORIZON or config.horizon != int(config.horizon):
         raise not_allowed("horizon")
@@ -127,8 +129,8 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
     recorded = {
-        "name": config.name,
-        "arms": tuple(config.arms),
+        "name": title,
+        "arms": tuple(arms),
         "horizon": int(config.horizon),
         "rule": config.rule,
         "balance": balance,

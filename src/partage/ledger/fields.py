@@ -5,7 +5,7 @@ Sentences say what is allowed and never repeat what was sent.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from partage.ledger.refusals import Refused, invalid
 from partage.ledger.ties import is_commitment, is_part
@@ -25,11 +25,14 @@ MOST_VALUE = 1e12
 MOST_MONEY = 1e9  # of prepaid and underwriting: a float has all micro-units of it, also as a multiple of `value`
 LEAST_MONEY = 1e-6  # amounts are whole micro-units
 
-_NAME = f"a text of 1 to {LONGEST_NAME} characters, with no control characters and not only spaces"
+RESERVED = ("controller", "operator")  # names that members cannot take
+
+_VISIBLE = "with no control, formatting or other invisible characters, and not only spaces"
+_NAME = f"a text of 1 to {LONGEST_NAME} characters, {_VISIBLE}"
 
 _ALLOWED = {
     "name": _NAME,
-    "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters",
+    "arms": f"a list of 1 to {MOST_ARMS:,} names of 1 to {LONGEST_NAME} characters that differ not only in case",
     "arms[]": _NAME,
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
     "rule": "one of " + ", ".join(live_rules()),
@@ -50,7 +53,7 @@ _ALLOWED = {
     "signed": "true or false: whether members sign their requests",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
-    "reason": f"a text of 1 to {LONGEST_REASON} characters, with no control characters and not only spaces",
+    "reason": f"a text of 1 to {LONGEST_REASON} characters, {_VISIBLE}",
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
@@ -94,17 +97,70 @@ def unknown_arm(field: str, arms: Mapping[str, int]) -> Refused:
     return invalid(field, sentence, "unknown_arm")
 
 
+# --- names ----------------------------------------------------------------------------------------------------
+
+# Control, format, surrogate and private-use characters, and separators of lines and paragraphs. What is unassigned
+# depends on Python's version, so only new names are checked for it, not those in a ledger.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_UNASSIGNED = frozenset({"Cn"})
+# Characters of other categories that show nothing: fillers, joiners, variation selectors, and the empty Braille cell.
+_EMPTY = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def normal(text: str) -> str:
+    """Return a text as it is stored: in Unicode's form NFKC, with single spaces between words and none around them.
+
+    >>> normal("  Moulin\u00a0 \uff21 ")
+    'Moulin A'
+    """
+    return " ".join(part for part in unicodedata.normalize("NFKC", text).split(" ") if part)
+
+
+def alike(name: str) -> str:
+    """Return what two names have in common that people would take for one: they differ only in case.
+
+    >>> alike("Stra\u00dfe") == alike("STRASSE")
+    True
+    """
+    return normal(normal(name).casefold())
+
+
 def checked_name(field: str, name: str) -> str:
-    """Return a name that can be shown."""
-    return _checked_text(field, name, LONGEST_NAME)
+    """Return a name as it is stored: normal, and all of it can be seen."""
+    return _visible(field, name, LONGEST_NAME, _HIDDEN)
+
+
+def checked_new_name(field: str, name: str) -> str:
+    """Return a new name as it is stored: also without characters that this Python does not know."""
+    return _visible(field, name, LONGEST_NAME, _HIDDEN | _UNASSIGNED)
+
+
+def checked_member_name(name: str) -> str:
+    """Return the name of a new member as it is stored: also not one that stands for somebody else."""
+    name = checked_name("name", name)
+    if alike(name) in RESERVED:
+        raise invalid("name", f"The names {' and '.join(RESERVED)} are reserved; choose another.", "reserved_name")
+    return name
 
 
 def checked_reason(reason: str) -> str:
-    """Return a reason that can be shown."""
-    return _checked_text("reason", reason, LONGEST_REASON)
+    """Return a reason as it is stored: normal, and all of it can be seen."""
+    return _visible("reason", reason, LONGEST_REASON, _HIDDEN)
 
 
-def _checked_text(field: str, text: str, longest: int) -> str:
+def _visible(field: str, text: str, longest: int, hidden: Collection[str]) -> str:
+    found = normal(text)
+    if not 0 < len(found) <= longest or unicodedata.category(found[0])[0] == "M":  # a mark needs a letter before it
+        raise not_allowed(field)
+    if _EMPTY.search(found) or any(c != " " and (unicodedata.category(c) in hidden or c.isspace()) for c in found):
+        raise not_allowed(field)
+    return found
+
+
+def checked_text(field: str, text: str, longest: int = LONGEST_NAME) -> str:
+    """Return a text as it is: an id, or a name by the terms of formats 1 to 4."""
     if not text.strip() or len(text) > longest or any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise not_allowed(field)
     return text
@@ -126,7 +182,7 @@ def checked_nonce(nonce: str) -> str:
 
 def checked_request(request: str | None) -> str | None:
     """Return a request id, or None if the request has none."""
-    return None if request is None else checked_name("request", request)
+    return None if request is None else checked_text("request", request)
 
 
 def checked_reward(reward: float) -> float:

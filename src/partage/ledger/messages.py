@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from partage.ledger.config import Config, checked_config
-from partage.ledger.fields import MOST_INVITES, allowed, checked_request, not_allowed
+from partage.ledger.fields import MOST_INVITES, allowed, checked_new_name, checked_request, not_allowed
 from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, invalid
 
@@ -121,11 +121,16 @@ class Created(Struct):
 
 
 class Joined(Struct, omit_defaults=True):
-    """A new agent, its token, which is shown only once, and the receipt of its row."""
+    """A new agent, its token, which is shown only once, and the receipt of its row.
+
+    `name` is its name as it is stored, and `terms` says what the settlement means for a member.
+    """
 
     agent: str
     token: str
     receipt: Receipt | None = None
+    name: str = ""
+    terms: str = ""
 
 
 class Pull(Struct, omit_defaults=True):
@@ -372,7 +377,10 @@ def checked_new_collaboration(new: NewCollaboration) -> dict[str, Any]:
     if not 0 <= new.invites <= MOST_INVITES:
         raise not_allowed("invites")
     checked_request(new.request)
-    return checked_config(new)
+    checked = checked_config(new)
+    for field, name in (("name", new.name), *((f"arms[{place}]", arm) for place, arm in enumerate(new.arms))):
+        checked_new_name(field, name)
+    return checked
 
 
 def refusal_of(message: str, kind: Any) -> Refused:

@@ -30,6 +30,7 @@ from partage.ledger.events import (
     Tell,
     Tick,
 )
+from partage.ledger.fields import alike, checked_member_name, not_allowed
 from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
 from partage.ledger.state import Answered, Member, State
 from partage.ledger.ties import commitment_to, tie_seed_of
@@ -96,11 +97,24 @@ def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
 # --- joining, consent, leaving --------------------------------------------------------------------------------
 
 
-def join(turn: Turn, name: str, shares: Sequence[int], invite: str, tie_commitment: str | UnsetType = UNSET) -> Join:
-    """Let an agent join with an unused invite. From format 5 on, it may commit to a nonce for the tie order."""
+def join(
+    turn: Turn,
+    name: str,
+    shares: Sequence[int],
+    invite: str,
+    tie_commitment: str | UnsetType = UNSET,
+    *,
+    unique: bool = False,
+) -> Join:
+    """Let an agent join with an unused invite. From format 5 on, it may commit to a nonce for the tie order.
+
+    Its name must be normal and unique from format 5 on, and with `unique` in any format.
+    """
     state = _open(turn)
     if invite in state.invites:
         raise forbidden("invite_used", "This invite has already been used; ask the operator for another.")
+    if unique or state.format > 4:
+        _check_name(state, name)
     agent = f"a{len(state.members) + 1}"
     return turn.write(
         Join,
@@ -110,6 +124,15 @@ def join(turn: Turn, name: str, shares: Sequence[int], invite: str, tie_commitme
         invite=invite,
         tie_commitment=tie_commitment if state.format > 4 else UNSET,
     )
+
+
+def _check_name(state: State, name: str) -> None:
+    """Refuse a name that is not normal or reserved, or that another member has. Members who left keep theirs."""
+    if checked_member_name(name) != name:
+        raise not_allowed("name")
+    if alike(name) in state.names:
+        sentence = "Another member has this name; choose one that differs not only in case."
+        raise conflict("name_taken", sentence, "name")
 
 
 def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> int | None:

@@ -5,6 +5,8 @@ second, so `inputs` copies what a settlement reads from the state, and `settled`
 a collaboration is closed, the close event states what was measured, and the rest is arithmetic.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -194,14 +196,42 @@ def csv_lines(view: SettlementView) -> Iterator[list[int | float | str | None]]:
     """Yield a settlement as lines of a table: its head, the agents, then the controller, whose nets sum to zero.
 
     `scale` is the fraction of the compensations that is paid, and `limit` the most that each can lose, if that is
-    agreed.
+    agreed. Agents choose their names, so those that a spreadsheet may read as a formula begin with an apostrophe.
     """
     columns = ("agent", "name", "explore", "commit", "compensation", "charge", "net", "prepaid")
     yield [*columns, "scale", "limit"]
     for row in view.rows:
-        yield [*(getattr(row, column) for column in columns), view.scale, row.prepaid or None]
+        cells = (getattr(row, column) for column in columns)
+        yield [*(plain(cell) if isinstance(cell, str) else cell for cell in cells), view.scale, row.prepaid or None]
     totals = (view.charge, view.compensation, view.profit)
     yield ["controller", "", "", "", *totals, "", view.scale, view.underwriting]
+
+
+_FORMULA = "=+-@|%"
+_SEPARATORS = ",;\t\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # that a spreadsheet may take for the end of a cell
+
+
+def plain(text: str) -> str:
+    """Return a text as a cell that no spreadsheet reads as a formula: such a cell gets an apostrophe first.
+
+    Spreadsheets skip spaces and invisible characters before a formula, read full-width signs as signs, and may split
+    a line at other separators than the comma.
+
+    >>> plain("=1+1"), plain("Pens"), plain("Pens; @SUM(A1)")
+    ("'=1+1", 'Pens', "Pens;' @SUM(A1)")
+    """
+    first, *others = re.split(f"([{_SEPARATORS}])", text)
+    start = "'" if _is_formula(text) else ""
+    return start + first + "".join(f"'{cell}" if _is_formula(cell) else cell for cell in others)
+
+
+def _is_formula(cell: str) -> bool:
+    for sign in unicodedata.normalize("NFKC", cell):
+        if sign in _FORMULA:
+            return True
+        if sign != "\u2800" and unicodedata.category(sign)[0] not in "ZCM":
+            return False
+    return False
 
 
 def own_view(view: SettlementView, agent: str) -> SettlementView:

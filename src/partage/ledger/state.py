@@ -29,6 +29,7 @@ from partage.ledger.events import (
     Tell,
     Tick,
 )
+from partage.ledger.fields import alike
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
@@ -176,6 +177,7 @@ class State:
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
+        self.names: set[str] = set()  # of members, each as `alike` returns it
         self.invites: dict[str, str] = {}  # used invites, and the agent that used each
         # Only what is paid needs to be checked: where commits earn nothing, there are no windows.
         self.windows: deque[Window] = deque()
@@ -368,6 +370,7 @@ class State:
         member.tie_commitment = event.tie_commitment or ""
         self.members[event.agent] = member
         self.invites[event.invite] = event.agent
+        self.names.add(alike(event.name))
         if self.format > 2:
             self.board.all_pulls = len(self.members) * self.config.horizon
         self._set_shares(member, event.shares)
@@ -625,7 +628,7 @@ class State:
         board.shared = [sharers > 0 for sharers in state.sharers]
         board.sharers = list(state.sharers)
         state.claims, state.late, state.cancelled = kept.claims, kept.late, kept.cancelled
-        state.invites = kept.invites
+        state.invites, state.names = kept.invites, {alike(member.name) for member in kept.members}
         for handed in state.claims.values():
             board.claims[handed.arm] += 1
         for handed in (*state.claims.values(), *state.late.values()):

@@ -52,7 +52,7 @@ def test_played_over_http_restarted_closed_and_verified(
         made = call(client, TOKEN, "POST", "/v1/collaborations", config).json()
         base = f"/v1/collaborations/{made['id']}"
         tokens = [
-            call(client, code, "POST", f"{base}/agents", {"name": "Agent", "shares": shares}).json()["token"]
+            call(client, code, "POST", f"{base}/agents", {"name": code[:20], "shares": shares}).json()["token"]
             for code, shares in zip(made["invites"], (["a", "b"], ["b", "c"], []), strict=True)
         ]
         play(client, base, tokens, draw)

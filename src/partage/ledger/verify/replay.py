@@ -27,12 +27,14 @@ from partage.ledger.events import (
     Tick,
 )
 from partage.ledger.fields import (
+    LONGEST_REASON,
     checked_commitment,
-    checked_name,
     checked_nonce,
     checked_reason,
     checked_request,
     checked_reward,
+    checked_text,
+    not_allowed,
 )
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
@@ -123,7 +125,8 @@ class Replay:
             self._check_owner()
             if self.salts and (not event.tallies or not self.salts.keys() <= state.members.keys()):
                 raise Wrong("it has salts that belong to none of its tallies.")
-            self.ceilings_checked = check_close(state, event, Reader(self.owner, self.hidden, self.salts))
+            owner = self.owner if self.owner in state.members else None  # `finish` refuses a stranger
+            self.ceilings_checked = check_close(state, event, Reader(owner, self.hidden, self.salts))
             state.apply(event)
             return
         if isinstance(event, Requested) and event.signature is UNSET:
@@ -182,7 +185,7 @@ def _create(_turn: Turn, _event: Create) -> NoReturn:
 
 
 def _join(turn: Turn, event: Join) -> None:
-    checked_name("name", event.name)
+    checked_text("name", event.name)
     _check_arms(turn.state, event.shares)
     checked_commitment(event.tie_commitment or None)
     moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment)
@@ -261,7 +264,9 @@ def _leave(turn: Turn, event: Leave) -> None:
 
 
 def _set_aside(turn: Turn, event: SetAside) -> None:
-    checked_reason(event.reason)
+    if turn.state.format > 4 and checked_reason(event.reason) != event.reason:
+        raise not_allowed("reason")
+    checked_text("reason", event.reason, LONGEST_REASON)
     moves.set_aside(turn, event.agent, event.reason)
 
 

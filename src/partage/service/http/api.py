@@ -286,7 +286,8 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     member = book.state.members[agent]
     if member.since >= began:  # not a repeated request
         log.info("agent joined", extra={"collaboration": id, "agent": agent})
-    return messages.Joined(agent, token, await controller.receipts.of(book, member.joined, seen))
+    receipt = await controller.receipts.of(book, member.joined, seen)
+    return messages.Joined(agent, token, receipt, member.name, collaboration_view(book.state).terms)
 
 
 @post(

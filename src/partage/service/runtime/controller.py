@@ -18,7 +18,7 @@ from partage.ledger.fields import (
     MOST_RUNS,
     checked_arms,
     checked_commitment,
-    checked_name,
+    checked_new_name,
     checked_nonce,
     checked_reason,
     checked_request,
@@ -151,7 +151,7 @@ class Controller:
 
     async def set_aside(self, collaboration: str, agent: str, reason: str) -> None:
         """Take an agent's broadcasts out of the record."""
-        checked_reason(reason)
+        reason = checked_reason(reason)
         book = await self.library.book(collaboration)
         await self.library.put(book, lambda turn: moves.set_aside(turn, agent, reason))
 
@@ -218,14 +218,14 @@ class Controller:
                     raise forbidden("invite_used", "This invite was used; ask the operator for another.")
                 return agent, token
         invite = await self.invites.of_code(collaboration, code)
-        checked_name("name", new.name)
+        name = checked_new_name("name", new.name)
         book = await self.library.book(collaboration)
         shares = checked_arms("shares", new.shares, book.arms)
         commitment = checked_commitment(new.tie_commitment)
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
-            joined = moves.join(turn, new.name, shares, invite.id, commitment or UNSET)
+            joined = moves.join(turn, name, shares, invite.id, commitment or UNSET, unique=True)
             tokens.append(NewToken(secrets.hashed(token), collaboration, joined.agent))
             return joined.agent
 
@@ -298,7 +298,7 @@ class Controller:
 
     async def commits(self, book: Book, agent: str, told: Commits, seen: int | None = None) -> Told:
         """Count commit pulls that an agent's client decided."""
-        checked_name("request", told.request)
+        checked_request(told.request)
         if told.unnamed < 0:
             raise not_allowed("unnamed")
         if len(told.runs) > MOST_RUNS or (not told.runs and not told.unnamed):
