@@ -101,6 +101,14 @@ def test_an_honest_controller_is_never_accused(honest: App, tmp_path: Path) -> N
         assert read_checkpoint(note, live.id, key) is not None
 
 
+def test_a_name_that_is_stored_in_another_form_is_no_fork(honest: App, tmp_path: Path) -> None:
+    live = Live(honest, ["a", "b"], 1000)
+    member(honest, live, tmp_path / "agent.json", "  Cafe\u0301 \uff21 ").close()
+    assert next(iter(live.state.members.values())).name == "Caf\u00e9 A"
+    with resumed(honest, tmp_path / "agent.json") as agent:
+        explore(agent, 0.5)
+
+
 def test_a_backup_that_lost_rows_is_noticed(honest: App, folder: Path, tmp_path: Path) -> None:
     live, state = Live(honest, ["a", "b"], 1000), tmp_path / "agent.json"
     with member(honest, live, state, "Shop") as agent:

@@ -17,6 +17,7 @@ from partage.client.errors import Forked, Refused
 from partage.client.statefile import AgentState
 from partage.ledger.checkpoints import Checkpoint, read_checkpoint
 from partage.ledger.events import AnyEvent
+from partage.ledger.fields import normal
 from partage.ledger.receipts import HEADER, BadReceipt, Receipt, check_consistency, check_receipt
 
 S = TypeVar("S")
@@ -33,7 +34,7 @@ class Sent:
     def is_in(self, event: AnyEvent) -> bool:
         """Whether this row is what was sent."""
         return isinstance(event, self.kind) and all(
-            getattr(event, name) == value for name, value in self.fields.items()
+            _same(getattr(event, name), value) for name, value in self.fields.items()
         )
 
     def __str__(self) -> str:
@@ -42,6 +43,13 @@ class Sent:
     def shown(self, event: AnyEvent) -> str:
         """Return the same fields of the row that the controller showed instead."""
         return _described(type(event), {name: getattr(event, name, UNSET) for name in self.fields})
+
+
+def _same(found: Any, sent: Any) -> bool:
+    """Whether a field is what was sent; the controller stores names in their normal form."""
+    if isinstance(found, str) and isinstance(sent, str):
+        return normal(found) == normal(sent)
+    return bool(found == sent)
 
 
 def _described(kind: type[AnyEvent], fields: dict[str, Any]) -> str:
