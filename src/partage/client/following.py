@@ -13,6 +13,7 @@ from partage.board import Board, Record
 from partage.client.calls import Calls
 from partage.client.effects import Steps, Wait
 from partage.client.receipts import Receipts
+from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
 
@@ -81,8 +82,16 @@ class Following:
         Whether something suggests that the agent's consent changed elsewhere.
     """
 
-    def __init__(self, saved: AgentState, calls: Calls, receipts: Receipts, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        saved: AgentState,
+        calls: Calls,
+        receipts: Receipts,
+        signer: Signer,
+        clock: Callable[[], float],
+    ) -> None:
         self._saved, self._calls, self._receipts, self._clock = saved, calls, receipts, clock
+        self._signer = signer
         self.news: str | None = None
         self.heard = -math.inf
         self.streaming = False
@@ -157,7 +166,7 @@ class Following:
         if not self._saved.agent:  # started from a token: the controller knows how many pulls are left
             self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
         self._take_consent(me)
-        self.horizon, self.format = config.horizon, config.format
+        self.horizon = config.horizon
         self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
         self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
@@ -167,7 +176,7 @@ class Following:
         """Read the configuration: the names of the arms, and the key that signs the ledger."""
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
         yield from self._receipts.pin(config.key, config.format)
-        self.arms = {name: arm for arm, name in enumerate(config.arms)}
+        self.arms, self.format = {name: arm for arm, name in enumerate(config.arms)}, config.format
         return config
 
     def numbers_of(self, names: Collection[str]) -> tuple[int, ...]:
@@ -280,7 +289,9 @@ class Following:
         return (yield from self._me()).horizon_left
 
     def _me(self) -> Steps[AgentView]:
-        return (yield from self._calls.fetch(AgentView, "GET", "/agents/me"))
+        me = yield from self._calls.fetch(AgentView, "GET", "/agents/me")
+        self._signer.see(me)
+        return me
 
     def _take_consent(self, me: AgentView) -> None:
         saved = self._saved

@@ -21,11 +21,12 @@ from partage.client.following import Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
+from partage.client.signing import Signer
 from partage.client.statefile import AgentState, new_key, new_nonce
 from partage.client.witness import Witness
 from partage.errors import InputError
 from partage.ledger import events
-from partage.ledger.messages import AgentView, BoardView, Consent, Joined, NewAgent, SettlementView
+from partage.ledger.messages import AgentView, BoardView, Consent, Joined, Leave, NewAgent, SettlementView
 from partage.ledger.receipts import Receipt
 from partage.ledger.ties import commitment_to
 from partage.rules.exploring import commit
@@ -76,9 +77,10 @@ class Protocol:
         self._saves, self._clock = saves, clock
         self._random_bytes = random_bytes
         self._calls = Calls(saved, patience, clock, random_bytes)
-        self._receipts = Receipts(saved, self._calls, self.save)
+        self._signer = Signer(saved, wall_clock)
+        self._receipts = Receipts(saved, self._calls, self._signer, self.save)
         self.witness = Witness(saved, self._calls, self._receipts, clock, wall_clock, random_bytes)
-        self.following = Following(saved, self._calls, self._receipts, clock)
+        self.following = Following(saved, self._calls, self._receipts, self._signer, clock)
         self._claims = Claims(saved, self._calls, self.following, self._receipts, self.save)
         self._reports = Reports(
             saved, self._calls, self.following, self._receipts, self.save, clock, max_pulls_per_board
@@ -127,6 +129,12 @@ class Protocol:
         saved.agent, saved.token, self.terms = joined.agent, joined.token, joined.terms
         yield from self.following.configure()
         row = Sent(events.Join, agent=joined.agent, name=saved.name, shares=self.following.numbers_of(saved.shares))
+        if self.following.format > 4:
+            assert saved.private_key is not None
+            row.fields |= {
+                "key": saved.private_key.public,
+                "tie_commitment": commitment_to(bytes.fromhex(saved.nonce)),
+            }
         yield from self._receipts.check(joined.receipt, None, row)
         self._claims.unsure = False
         yield from self.save()
@@ -141,7 +149,8 @@ class Protocol:
             name=saved.name, shares=saved.shares, request=saved.join, key=public, tie_commitment=commitment
         )
         try:
-            return (yield from self._calls.send("POST", "/agents", body, invite))
+            headers = self._signer.joining(body)
+            return (yield from self._calls.send("POST", "/agents", body, invite, headers))
         except Refused as refused:  # release 0.1 takes neither, and sends no codes
             if refused.status not in (400, 422) or refused.code not in ("", "unknown_field"):
                 raise
@@ -170,7 +179,7 @@ class Protocol:
         """Leave. What was broadcast stays."""
         yield from self._ready()
         yield from self._reports.send()
-        yield from self._calls.send("DELETE", "/agents/me")
+        yield from self._receipts.send("DELETE", "/agents/me", Leave())
         self.saved.left = True
         self._claims.open = None
         yield from self.save()
@@ -221,7 +230,8 @@ class Protocol:
             explores = following.explores
             if not following.ordered and any(following.board.public):
                 yield from claims.ask()  # whoever asks first has the tie order fixed
-                yield from following.read()
+                if claims.open is None:
+                    yield from following.read()
             elif explores or (claims.unsure and any(following.board.public)):
                 if reports.due_before_claim:
                     yield from reports.send()

@@ -14,10 +14,12 @@ from msgspec import UNSET
 from partage.client.calls import Calls
 from partage.client.effects import Answer, Steps
 from partage.client.errors import Forked, Refused
+from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.ledger.checkpoints import Checkpoint, read_checkpoint
 from partage.ledger.events import AnyEvent
 from partage.ledger.fields import normal
+from partage.ledger.messages import AgentView, Leave
 from partage.ledger.receipts import HEADER, BadReceipt, Receipt, check_consistency, check_receipt
 
 S = TypeVar("S")
@@ -66,12 +68,14 @@ class Receipts:
         The agent, whose state file they are kept in.
     calls
         Its calls to the controller.
+    signer
+        Its signatures.
     save
         Writes the state file.
     """
 
-    def __init__(self, saved: AgentState, calls: Calls, save: Callable[[], Steps[None]]) -> None:
-        self._saved, self._calls, self._save = saved, calls, save
+    def __init__(self, saved: AgentState, calls: Calls, signer: Signer, save: Callable[[], Steps[None]]) -> None:
+        self._saved, self._calls, self._signer, self._save = saved, calls, signer, save
         self._kept: tuple[str, Checkpoint] | None = None
 
     @property
@@ -99,11 +103,21 @@ class Receipts:
     # requests
 
     def send(self, method: str, path: str, body: Any, bearer: str = "") -> Steps[Answer]:
-        """Send a request that names the kept checkpoint, so that its receipt continues it."""
+        """Send a signed request that names the kept checkpoint, so that its receipt continues it."""
         seen = self.kept
-        headers = {} if seen is None else {HEADER: str(seen.size)}
+        named = {} if seen is None else {HEADER: str(seen.size)}
+        content = None if isinstance(body, Leave) else body
         try:
-            return (yield from self._calls.send(method, path, body, bearer, headers=headers))
+            try:
+                headers = named | self._signer.headers(body)
+                return (yield from self._calls.send(method, path, content, bearer, headers=headers))
+            except Refused as refused:
+                if refused.code != "number_used":
+                    raise
+            # Another program of this agent has signed since.
+            self._signer.see((yield from self._calls.fetch(AgentView, "GET", "/agents/me")))
+            headers = named | self._signer.headers(body)
+            return (yield from self._calls.send(method, path, content, bearer, headers=headers))
         except Refused as refused:
             yield from self.check_ahead(refused)
             raise

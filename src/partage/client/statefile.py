@@ -66,6 +66,8 @@ class AgentState(Struct, kw_only=True):
         Whether the agent has left.
     key
         The agent's private Ed25519 key in base64, made before it joined; empty if an earlier release joined.
+    number
+        The number of the agent's last signed request.
     nonce
         The agent's 16 random bytes for the tie order, in hex, made before it joined and secret until it reveals them.
     log_key
@@ -96,6 +98,7 @@ class AgentState(Struct, kw_only=True):
     first: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
     left: bool = False
     key: str = ""
+    number: int = 0
     nonce: str = ""
     log_key: str = ""
     checkpoint: str = ""

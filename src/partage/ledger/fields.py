@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 
+from partage.ledger.keys import KEY_BYTES, decoded
 from partage.ledger.refusals import Refused, invalid
 from partage.ledger.ties import is_commitment, is_part
 from partage.rules import live_rules
@@ -171,6 +172,13 @@ def checked_commitment(commitment: str | None) -> str | None:
     if commitment is not None and not is_commitment(commitment):
         raise not_allowed("tie_commitment")
     return commitment
+
+
+def checked_key(key: str | None) -> str | None:
+    """Return a public key, or None if the agent has none."""
+    if key is not None and decoded(key, KEY_BYTES) is None:
+        raise not_allowed("key")
+    return key
 
 
 def checked_nonce(nonce: str) -> str:

@@ -89,6 +89,10 @@ class Consent(Body, frozen=True, kw_only=True):
     request: str | None = None
 
 
+class Leave(Body, frozen=True, kw_only=True):
+    """A request to leave. It is sent without a body."""
+
+
 class SetAside(Body, frozen=True, kw_only=True):
     """Why an agent's broadcasts are set aside; all members read it."""
 
@@ -304,7 +308,8 @@ class AgentView(Struct):
     """An agent, as the operator and the agent itself see it.
 
     `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
-    seconds until it may claim again. `receipt` is that of a change of consent.
+    seconds until it may claim again. `receipt` is that of a change of consent. `key` is its public key, and `number`
+    that of its last signed request.
     """
 
     agent: str
@@ -317,6 +322,8 @@ class AgentView(Struct):
     unnamed: int = 0
     aside: str = ""
     claim_in: float = 0.0
+    key: str = ""
+    number: int = 0
     receipt: Receipt | None = None
 
 

@@ -32,6 +32,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.fields import alike, checked_member_name, not_allowed
 from partage.ledger.refusals import Refused, conflict, forbidden, invalid, missing
+from partage.ledger.signatures import Signed, is_signed, named, named_runs
 from partage.ledger.state import Answered, Member, State
 from partage.ledger.ties import commitment_to, tie_seed_of
 
@@ -45,8 +46,11 @@ def _no_seed() -> bytes:
 class Turn:
     """A move in progress: the state that it reads and changes, the time, and the events that it wrote.
 
-    `seed` returns the operator's part of the tie order, which the first event commits to.
+    `seed` returns the operator's part of the tie order, which the first event commits to. `signed` is the signature
+    of the member's request, if it signed it.
     """
+
+    signed: Signed | None = None
 
     def __init__(self, state: State, now: int, seed: Callable[[], bytes] = _no_seed) -> None:
         self.state = state
@@ -61,6 +65,12 @@ class Turn:
         written = state.record(event)  # type: ignore[arg-type]
         self.events.append(written)
         return written  # type: ignore[return-value]
+
+    def write_asked(self, kind: type[_E], **fields: object) -> _E:
+        """Write the event that a member asked for, with its signature."""
+        if self.signed is not None and self.state.format > 4:
+            fields |= {"number": self.signed.number, "signature": self.signed.signature}
+        return self.write(kind, **fields)
 
 
 # --- the operator's moves -------------------------------------------------------------------------------------
@@ -103,26 +113,31 @@ def join(
     shares: Sequence[int],
     invite: str,
     tie_commitment: str | UnsetType = UNSET,
+    key: str | UnsetType = UNSET,
     *,
     unique: bool = False,
 ) -> Join:
-    """Let an agent join with an unused invite. From format 5 on, it may commit to a nonce for the tie order.
+    """Let an agent join with an unused invite.
 
-    Its name must be normal and unique from format 5 on, and with `unique` in any format.
+    From format 5 on, it may commit to a nonce for the tie order, and bring a public key, with which it signs. Its name
+    must be normal and unique from format 5 on, and with `unique` in any format.
     """
     state = _open(turn)
     if invite in state.invites:
         raise forbidden("invite_used", "This invite has already been used; ask the operator for another.")
     if unique or state.format > 4:
         _check_name(state, name)
+    if state.format > 4:
+        _check_joining(turn, name, shares, tie_commitment, key)
     agent = f"a{len(state.members) + 1}"
-    return turn.write(
+    return turn.write_asked(
         Join,
         agent=agent,
         name=name,
         shares=tuple(sorted(set(shares))),
         invite=invite,
         tie_commitment=tie_commitment if state.format > 4 else UNSET,
+        key=key if state.format > 4 else UNSET,
     )
 
 
@@ -135,31 +150,59 @@ def _check_name(state: State, name: str) -> None:
         raise conflict("name_taken", sentence, "name")
 
 
+def _check_joining(
+    turn: Turn, name: str, shares: Sequence[int], tie_commitment: str | UnsetType, key: str | UnsetType
+) -> None:
+    """Check the key that an agent brings: it is nobody else's, and where the join is signed, it signed it."""
+    state, signed = turn.state, turn.signed
+    if key is UNSET:
+        if state.config.signed is True:
+            sentence = "Members of this collaboration sign their requests: join with a key, as Partage's client does."
+            raise forbidden("signature_required", sentence)
+        if signed is not None:
+            raise _wrong_signature("The request is signed, and brings no key.")
+        return
+    if any(member.key == key for member in state.members.values()):
+        raise conflict("key_used", "A member of this collaboration has this key; make another one.", "key")
+    if signed is None:
+        if state.config.signed is True:
+            raise _signature_required()
+        return
+    contents = {"name": name, "shares": named(shares, state.config.arms), "tie_commitment": tie_commitment or None}
+    if not is_signed(key, signed, "join", state.config.collaboration, key=key, **contents):
+        raise _wrong_signature()
+
+
 def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> int | None:
     """Let the agent share exactly these arms from now on. A repeated request changes nothing.
 
     Returns the seq of its event; None if there is none, because nothing changes and the request has no id.
     """
-    _open(turn)
+    state = _open(turn)
     member = _present(turn, agent)
+    _check_signature(turn, member, "consent", request=request, shares=named(shares, state.config.arms))
     if request is not None and request in member.answers:
         if member.answers[request].arm >= 0:
             raise _reused("ask for a pull")
         return member.answers[request].seq
+    _check_number(turn, member)
     if shares and member.aside:
         sentence = "The operator set your broadcasts aside, so you can share no arm; you can commit and read."
         raise conflict("set_aside", sentence)
     if request is None and member.shares == frozenset(shares):
         return None
     lapse(turn)
-    return turn.write(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request).seq
+    return turn.write_asked(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request).seq
 
 
 def leave(turn: Turn, agent: str) -> None:
     """Let the agent leave; if it has already left, nothing happens."""
-    if not turn.state.members[agent].left:
+    member = turn.state.members[agent]
+    if not member.left:
         _open(turn)
-        turn.write(Leave, agent=agent)
+        _check_signature(turn, member, "leave")
+        _check_number(turn, member)
+        turn.write_asked(Leave, agent=agent)
 
 
 # --- the tie order --------------------------------------------------------------------------------------------
@@ -174,6 +217,7 @@ def reveal(turn: Turn, agent: str, nonce: str) -> int:
     """Take a member's nonce for the tie order; return the seq of its row. A repeated reveal changes nothing."""
     state, member = turn.state, turn.state.members[agent]
     drawing = state.drawing
+    _check_signature(turn, member, "reveal", nonce=nonce)
     if drawing is not None and agent in drawing.revealed and drawing.revealed[agent].nonce == nonce:
         return drawing.revealed[agent].seq
     _open(turn)
@@ -187,7 +231,8 @@ def reveal(turn: Turn, agent: str, nonce: str) -> int:
         raise invalid("nonce", "This is not the nonce that you committed to on joining.", "wrong_nonce")
     if state.ordered:
         raise conflict("order_fixed", "The tie order has been fixed, without your nonce; the ledger names you.")
-    return turn.write(Reveal, agent=agent, nonce=nonce).seq
+    _check_number(turn, member)
+    return turn.write_asked(Reveal, agent=agent, nonce=nonce).seq
 
 
 def order(turn: Turn) -> None:
@@ -228,6 +273,7 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
     An agent that would explore sooner than `claim_interval` after its last claim commits instead.
     """
     state, member = _open(turn), _present(turn, agent)
+    _check_signature(turn, member, "ask", request=request, explore_only=explore_only)
     if request is not None and request in member.answers:
         answered = member.answers[request]
         if answered.arm < 0:
@@ -236,6 +282,7 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
     lapse(turn)
     if member.claim is not None:
         return Answered(member.claim, state.claims[member.claim].arm, True, state.version)
+    _check_number(turn, member)
     if member.used >= state.config.horizon:
         raise conflict("horizon_used", f"All {state.config.horizon:,} pulls of the horizon are used.")
     if not any(state.board.public):
@@ -248,12 +295,12 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
         assert leader is not None  # some arm is public
         arm, share = leader, False
     if share:
-        claim = turn.write(Claim, agent=agent, arm=arm, request=request)
+        claim = turn.write_asked(Claim, agent=agent, arm=arm, request=request)
         return Answered(claim.seq, arm, True, state.version)
     if explore_only:
         return None
     run = Run(state.version, arm, 1)
-    commit = turn.write(Commit, agent=agent, runs=(run,), asked=True, request=request)
+    commit = turn.write_asked(Commit, agent=agent, runs=(run,), asked=True, request=request)
     return Answered(commit.seq, arm, False, state.version)
 
 
@@ -286,14 +333,15 @@ def tell(turn: Turn, agent: str, pull: int, reward: float, rows: PullRows | None
     in the ledger and make the move again with them.
     """
     state = turn.state
+    _check_signature(turn, state.members[agent], "tell", pull=pull, reward=reward)
     handed = state.claims.get(pull) or state.late.get(pull)
     if handed is None:
         return None if rows is None else _told(state, agent, rows, reward)
     if handed.agent != agent:
         raise _other_agents()
     _open(turn)
-    _present(turn, agent)
-    return turn.write(Tell, agent=agent, pull=pull, arm=handed.arm, reward=reward, version=state.version + 1)
+    _check_number(turn, _present(turn, agent))
+    return turn.write_asked(Tell, agent=agent, pull=pull, arm=handed.arm, reward=reward, version=state.version + 1)
 
 
 def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
@@ -330,11 +378,14 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
     earn nothing, all of them are unnamed.
     """
     state, member = _open(turn), _present(turn, agent)
+    stated = named_runs(runs, state.config.arms)
+    _check_signature(turn, member, "commits", request=request, runs=stated, unnamed=unnamed)
     if request in member.answers:
         answered = member.answers[request]
         if answered.arm >= 0:
             raise _reused("ask for a pull")
         return answered
+    _check_number(turn, member)
     if unnamed and state.format < 3:
         sentence = "This collaboration was created by an earlier release: commit pulls must name their arm."
         raise invalid("unnamed", sentence)
@@ -363,7 +414,7 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
             right.add(run.arm)
         reported = run.version
     tick(turn)  # not before: a refusal writes nothing
-    event = turn.write(Commit, agent=agent, runs=tuple(runs), request=request, unnamed=unnamed or UNSET)
+    event = turn.write_asked(Commit, agent=agent, runs=tuple(runs), request=request, unnamed=unnamed or UNSET)
     return Answered(event.seq, -1, False, state.version)
 
 
@@ -413,6 +464,36 @@ def _present(turn: Turn, agent: str) -> Member:
     if member.left:
         raise conflict("left", "You left this collaboration; you can join again with a new invite.")
     return member
+
+
+def _check_signature(turn: Turn, member: Member, kind: str, **contents: object) -> None:
+    """Check that the member signed this request, where it did or must."""
+    config, signed = turn.state.config, turn.signed
+    if turn.state.format < 5:
+        return
+    if signed is None:
+        if config.signed is True:
+            raise _signature_required()
+    elif not member.key:
+        raise _wrong_signature("You joined without a key, so your requests cannot be signed.")
+    elif not is_signed(member.key, signed, kind, config.collaboration, agent=member.id, **contents):
+        raise _wrong_signature()
+
+
+def _check_number(turn: Turn, member: Member) -> None:
+    """Check that a signed request is new: its number exceeds those of the member's requests in the ledger."""
+    if turn.signed is not None and turn.state.format > 4 and turn.signed.number <= member.number:
+        sentence = f"The number of a signed request must exceed that of your last one, {member.number}."
+        raise conflict("number_used", sentence)
+
+
+def _signature_required() -> Refused:
+    sentence = "Members of this collaboration sign their requests: send the header Partage-Signature."
+    return forbidden("signature_required", sentence)
+
+
+def _wrong_signature(sentence: str = "The signature is not that of this request by your key.") -> Refused:
+    return forbidden("wrong_signature", sentence)
 
 
 def _no_public_arm() -> Refused:

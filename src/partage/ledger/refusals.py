@@ -32,6 +32,8 @@ CODES: dict[str, str] = {
     "commit_pull": "The pull is a commit pull, whose reward is never reported.",
     "claim_cancelled": "The agent withdrew the arm of this claim, or was set aside, which cancelled it.",
     "hidden_row": "The row is another agent's report of commit pulls.",
+    "signature_required": "Members of this collaboration sign their requests, and this one is not signed.",
+    "wrong_signature": "The signature is not that of this request by the member's key.",
     "csrf": "The page's token is missing or out of date.",
     # 404, 405: nothing there
     "not_found": "There is nothing at this address.",
@@ -46,6 +48,8 @@ CODES: dict[str, str] = {
     "set_aside": "The operator set the agent's broadcasts aside.",
     "horizon_used": "The agent has used all pulls of the horizon.",
     "no_public_arm": "No agent shares an arm yet.",
+    "number_used": "The number of a signed request does not exceed that of the member's last one.",
+    "key_used": "Another member has this key.",
     "order_pending": "The tie order is being drawn, and the draw waits for members' nonces.",
     "order_fixed": "The tie order was fixed without this nonce.",
     "no_draw": "The tie order is not being drawn yet.",

@@ -24,6 +24,7 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Requested,
     Reveal,
     SetAside,
     Tell,
@@ -364,10 +365,13 @@ class State:
     def _advance(self, event: AnyEvent) -> None:
         assert event.seq == self.seq + 1
         self.seq, self.time = event.seq, event.time
+        if isinstance(event, Requested) and event.number is not UNSET and not isinstance(event, Join):
+            self.members[event.agent].number = event.number
 
     def _join(self, event: Join) -> None:
         member = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
-        member.tie_commitment = event.tie_commitment or ""
+        member.key, member.tie_commitment = event.key or "", event.tie_commitment or ""
+        member.number = event.number or 0
         self.members[event.agent] = member
         self.invites[event.invite] = event.agent
         self.names.add(alike(event.name))

@@ -175,6 +175,8 @@ def agent_views(state: State, now: int) -> list[AgentView]:
             unnamed=member.unnamed,
             aside=member.aside,
             claim_in=max(0, state.next_claim(member.id) - now) / 1000,
+            key=member.key,
+            number=member.number,
         )
         for member in state.members.values()
     ]

@@ -29,6 +29,7 @@ from partage.ledger.events import (
 from partage.ledger.fields import (
     LONGEST_REASON,
     checked_commitment,
+    checked_key,
     checked_nonce,
     checked_reason,
     checked_request,
@@ -38,6 +39,7 @@ from partage.ledger.fields import (
 )
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
+from partage.ledger.signatures import Signed, is_signed
 from partage.ledger.state import State
 from partage.ledger.ties import commitment_to, is_commitment, is_part
 from partage.ledger.verify.closing import Reader, check_close
@@ -140,12 +142,21 @@ class Replay:
             state.members[event.agent].answers.pop(event.request, None)
         state.stated = event
         turn = Turn(state, event.time)
+        if isinstance(event, Requested) and state.format > 4:
+            self._take_signature(turn, event)
         try:
             _MOVES[type(event)](turn, event)
         except Refused as refused:
             raise Wrong(f"the controller would have refused it: {refused.sentence}") from None
         if turn.events != [event]:
             _differs(state, event, turn.events)
+
+    def _take_signature(self, turn: Turn, event: Requested) -> None:
+        """Let the move check the signature of the request."""
+        if (event.number is UNSET) != (event.signature is UNSET):
+            raise Wrong("it has a number without a signature, or a signature without a number.")
+        if event.number is not UNSET and event.signature is not UNSET:
+            turn.signed = Signed(event.number, event.signature)
 
     def _check_tick(self, state: TolerantState, event: Tick) -> None:
         """Check a tick of the clock. Where commit pulls are hidden, only that such a tick is possible."""
@@ -188,7 +199,8 @@ def _join(turn: Turn, event: Join) -> None:
     checked_text("name", event.name)
     _check_arms(turn.state, event.shares)
     checked_commitment(event.tie_commitment or None)
-    moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment)
+    checked_key(event.key or None)
+    moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment, event.key)
 
 
 def _draw(turn: Turn, _event: Draw) -> None:
@@ -218,7 +230,12 @@ def _order(turn: Turn, event: Order) -> None:
 
 def _claim(turn: Turn, event: Claim) -> None:
     checked_request(event.request)
-    moves.ask(turn, event.agent, event.request, True)
+    explore_only = True
+    if turn.signed is not None:  # the row does not say which of the two was asked and signed
+        state, stated = turn.state, {"agent": event.agent, "request": event.request, "explore_only": True}
+        key = state.members[event.agent].key
+        explore_only = is_signed(key, turn.signed, "ask", state.config.collaboration, **stated)
+    moves.ask(turn, event.agent, event.request, explore_only)
 
 
 def _tell(turn: Turn, event: Tell) -> None:

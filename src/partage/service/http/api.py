@@ -10,8 +10,9 @@ from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
 from partage import __version__
-from partage.ledger import messages
+from partage.ledger import messages, signatures
 from partage.ledger.fields import checked_request
+from partage.ledger.refusals import invalid
 from partage.ledger.settlement import own_view
 from partage.ledger.terms import warnings_of
 from partage.ledger.views import collaboration_view
@@ -37,6 +38,7 @@ from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.readiness import Readiness
+from partage.service.runtime.sessions import UNSIGNED, By
 
 log = logging.getLogger("partage.service")
 
@@ -47,6 +49,18 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
     agent = who_of(request).agent
     assert agent is not None
     return controller, await controller.library.book(id), agent
+
+
+def by_whom(request: AnyRequest) -> By:
+    """Return what else came with the request of a member: its signature."""
+    value = request.headers.get(signatures.HEADER)
+    if value is None:
+        return UNSIGNED
+    signed = signatures.read_header(value)
+    if signed is None:
+        sentence = f"The header {signatures.HEADER} must be the request's number, a space, and 64 bytes in base64."
+        raise invalid(signatures.HEADER, sentence)
+    return By(signed)
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -281,7 +295,7 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     controller = controller_of(request)
     began, seen = controller.library.timekeeper.now(), seen_by(request)
     with guard_of(request.scope).guess(address_of(request.scope)):
-        agent, token = await controller.join(id, code, data)
+        agent, token = await controller.join(id, code, data, by_whom(request))
     book = await controller.library.book(id)
     member = book.state.members[agent]
     if member.since >= began:  # not a repeated request
@@ -311,7 +325,9 @@ async def ask(
 ) -> Response[messages.Pull | None]:
     """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
     controller, book, agent = await own_book(request, id)
-    pull = await controller.ask(book, agent, checked_request(data.request), data.explore_only, seen_by(request))
+    pull = await controller.ask(
+        book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request)
+    )
     return Response(pull, status_code=200 if pull is not None else 204)
 
 
@@ -336,7 +352,7 @@ async def draw(request: AnyRequest, id: FromPath[str]) -> messages.DrawView:
 async def reveal(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Reveal]) -> messages.Revealed:
     """Reveal the nonce that the agent committed to on joining, once the tie order is being drawn."""
     controller, book, agent = await own_book(request, id)
-    return await controller.reveal(book, agent, data.nonce, seen_by(request))
+    return await controller.reveal(book, agent, data.nonce, seen_by(request), by_whom(request))
 
 
 @post(
@@ -349,7 +365,7 @@ async def reveal(request: AnyRequest, id: FromPath[str], data: JSONBody[messages
 async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> messages.Told:
     """Broadcast the reward of a claim. It is on disk before the answer is sent."""
     controller, book, agent = await own_book(request, id)
-    return await controller.tell(book, agent, data.pull, data.reward, seen_by(request))
+    return await controller.tell(book, agent, data.pull, data.reward, seen_by(request), by_whom(request))
 
 
 @post(
@@ -362,7 +378,7 @@ async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.T
 async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]) -> messages.Told:
     """Count commit pulls that the client decided itself."""
     controller, book, agent = await own_book(request, id)
-    return await controller.commits(book, agent, data, seen_by(request))
+    return await controller.commits(book, agent, data, seen_by(request), by_whom(request))
 
 
 @get(
@@ -388,7 +404,7 @@ async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
 async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Consent]) -> messages.AgentView:
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
-    receipt = await controller.consent(book, agent, data.shares, data.request, seen_by(request))
+    receipt = await controller.consent(book, agent, data.shares, data.request, seen_by(request), by_whom(request))
     views = controller.agents(book)
     view = next(view for view in views if view.agent == agent)
     view.receipt = receipt
@@ -407,7 +423,7 @@ async def leave(request: AnyRequest, id: FromPath[str]) -> None:
     assert agent is not None
     book = await controller.library.fresh(id)
     before = book.state.members[agent].left
-    await controller.leave(book, agent)
+    await controller.leave(book, agent, by_whom(request))
     if not before:
         log.info("agent left", extra={"collaboration": id, "agent": agent})
 

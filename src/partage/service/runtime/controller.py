@@ -7,7 +7,8 @@ reaches it.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from msgspec import UNSET
 
@@ -18,6 +19,7 @@ from partage.ledger.fields import (
     MOST_RUNS,
     checked_arms,
     checked_commitment,
+    checked_key,
     checked_new_name,
     checked_nonce,
     checked_reason,
@@ -48,11 +50,11 @@ from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
 from partage.service.runtime.receipts import Receipts
 from partage.service.runtime.server_secret import ServerSecret
-from partage.service.runtime.sessions import Sessions
+from partage.service.runtime.sessions import UNSIGNED, By, Sessions
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.witnesses import Witnesses
-from partage.service.runtime.writer import SNAPSHOT_EVERY
+from partage.service.runtime.writer import SNAPSHOT_EVERY, Done
 from partage.service.store import Created, Lost, NewToken, Row, Store, StoreError
 
 log = logging.getLogger("partage.service")
@@ -204,7 +206,16 @@ class Controller:
 
     # the agents' requests
 
-    async def join(self, collaboration: str, code: str, new: NewAgent) -> tuple[str, str]:
+    def _put(self, book: Book, by: By, move: Callable[[moves.Turn], Any]) -> "asyncio.Future[Done]":
+        """Queue the move of a member's request, with its signature."""
+
+        def signed(turn: moves.Turn) -> Any:
+            turn.signed = by.signed
+            return move(turn)
+
+        return self.library.put(book, signed)
+
+    async def join(self, collaboration: str, code: str, new: NewAgent, by: By = UNSIGNED) -> tuple[str, str]:
         """Let an agent join with an invite; return its id and its token."""
         request = checked_request(new.request)
         if request is None:
@@ -221,11 +232,12 @@ class Controller:
         name = checked_new_name("name", new.name)
         book = await self.library.book(collaboration)
         shares = checked_arms("shares", new.shares, book.arms)
-        commitment = checked_commitment(new.tie_commitment)
+        commitment, key = checked_commitment(new.tie_commitment) or UNSET, checked_key(new.key) or UNSET
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
-            joined = moves.join(turn, name, shares, invite.id, commitment or UNSET, unique=True)
+            turn.signed = by.signed
+            joined = moves.join(turn, name, shares, invite.id, commitment, key, unique=True)
             tokens.append(NewToken(secrets.hashed(token), collaboration, joined.agent))
             return joined.agent
 
@@ -243,6 +255,7 @@ class Controller:
         return None if found is None else found[1]
 
     # In what follows, `seen` is the number of rows of the checkpoint that the agent has: its receipt continues it.
+    # `by` is what else came with the request.
 
     async def draw(self, collaboration: str, seen: int | None = None) -> DrawView:
         """Return the draw of the tie order."""
@@ -253,19 +266,27 @@ class Controller:
         view.receipt = await self.receipts.of(book, book.state.drawing.seq, seen)
         return view
 
-    async def reveal(self, book: Book, agent: str, nonce: str, seen: int | None = None) -> Revealed:
+    async def reveal(
+        self, book: Book, agent: str, nonce: str, seen: int | None = None, by: By = UNSIGNED
+    ) -> Revealed:
         """Take an agent's nonce for the tie order; repeating it returns the same answer."""
         checked_nonce(nonce)
         await self.receipts.expect(book, seen)
-        done = await self.library.put(book, lambda turn: moves.reveal(turn, agent, nonce))
+        done = await self._put(book, by, lambda turn: moves.reveal(turn, agent, nonce))
         return Revealed(await self.receipts.of(book, done.answer, seen, done.rows))
 
     async def ask(
-        self, book: Book, agent: str, request: str | None, explore_only: bool, seen: int | None = None
+        self,
+        book: Book,
+        agent: str,
+        request: str | None,
+        explore_only: bool,
+        seen: int | None = None,
+        by: By = UNSIGNED,
     ) -> Pull | None:
         """Hand out an agent's next pull."""
         await self.receipts.expect(book, seen)
-        done = await self.library.put(book, lambda turn: moves.ask(turn, agent, request, explore_only))
+        done = await self._put(book, by, lambda turn: moves.ask(turn, agent, request, explore_only))
         answered: Answered | None = done.answer
         if answered is None:
             return None
@@ -273,11 +294,13 @@ class Controller:
         receipt = await self.receipts.of(book, answered.seq, seen, done.rows)
         return Pull(answered.seq, arm, answered.share, answered.version, receipt)
 
-    async def tell(self, book: Book, agent: str, pull: int, reward: float, seen: int | None = None) -> Told:
+    async def tell(
+        self, book: Book, agent: str, pull: int, reward: float, seen: int | None = None, by: By = UNSIGNED
+    ) -> Told:
         """Accept an agent's report; repeating it returns the same answer."""
         checked_reward(reward)
         await self.receipts.expect(book, seen)
-        done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward))
+        done = await self._put(book, by, lambda turn: moves.tell(turn, agent, pull, reward))
         if done.answer is not None:
             return Told(
                 done.answer.version, done.head, await self.receipts.of(book, done.answer.seq, seen, done.rows)
@@ -285,7 +308,7 @@ class Controller:
         # The pull is not an open claim: look it up in the ledger.
         handed, told = await self._rows_of(book, pull)
         rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
-        done = await self.library.put(book, lambda turn: moves.tell(turn, agent, pull, reward, rows))
+        done = await self._put(book, by, lambda turn: moves.tell(turn, agent, pull, reward, rows))
         receipt = await self.receipts.of(book, done.answer.seq, seen, [told] if told else done.rows)
         return Told(done.answer.version, told.head if told else done.head, receipt)
 
@@ -296,7 +319,9 @@ class Controller:
         told: Row | None = await self.call(self.store.told, book.id, pull)
         return await self.receipts.row(book, pull), told and await self.receipts.row(book, told.seq)
 
-    async def commits(self, book: Book, agent: str, told: Commits, seen: int | None = None) -> Told:
+    async def commits(
+        self, book: Book, agent: str, told: Commits, seen: int | None = None, by: By = UNSIGNED
+    ) -> Told:
         """Count commit pulls that an agent's client decided."""
         checked_request(told.request)
         if told.unnamed < 0:
@@ -313,21 +338,27 @@ class Controller:
                 raise not_allowed(f"runs[{place}].pulls")
             runs.append(Run(run.version, book.arms[run.arm], run.pulls))
         await self.receipts.expect(book, seen)
-        done = await self.library.put(book, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
+        done = await self._put(book, by, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
         seq = done.answer.seq
         row = next((row for row in done.rows if row.seq == seq), None) or await self.receipts.row(book, seq)
         return Told(done.answer.version, row.head, await self.receipts.of(book, seq, seen, [row]))
 
     async def consent(
-        self, book: Book, agent: str, shares: list[str], request: str | None = None, seen: int | None = None
+        self,
+        book: Book,
+        agent: str,
+        shares: list[str],
+        request: str | None = None,
+        seen: int | None = None,
+        by: By = UNSIGNED,
     ) -> Receipt | None:
         """Change what an agent shares from now on. There is no receipt if nothing changes and nothing is written."""
         arms = checked_arms("shares", shares, book.arms)
         checked_request(request)
         await self.receipts.expect(book, seen)
-        done = await self.library.put(book, lambda turn: moves.consent(turn, agent, arms, request))
+        done = await self._put(book, by, lambda turn: moves.consent(turn, agent, arms, request))
         return None if done.answer is None else await self.receipts.of(book, done.answer, seen, done.rows)
 
-    async def leave(self, book: Book, agent: str) -> None:
+    async def leave(self, book: Book, agent: str, by: By = UNSIGNED) -> None:
         """Let an agent leave."""
-        await self.library.put(book, lambda turn: moves.leave(turn, agent))
+        await self._put(book, by, lambda turn: moves.leave(turn, agent))

@@ -5,12 +5,22 @@ from typing import NamedTuple
 from partage import environment
 from partage.errors import InputError
 from partage.ledger.refusals import Refused
+from partage.ledger.signatures import Signed
 from partage.service.runtime.secrets import OPERATOR, SESSION, fresh, hashed, same
 from partage.service.runtime.system import System
 from partage.service.store import Store
 
 GIVEN = "given "  # marks the hash of a token that was given, not made
 SESSION_TIME = 12 * 3600 * 1000  # ms
+
+
+class By(NamedTuple):
+    """What a member's request came with: the signature, if it is signed."""
+
+    signed: Signed | None = None
+
+
+UNSIGNED = By()
 
 
 class Who(NamedTuple):
