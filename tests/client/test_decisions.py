@@ -36,7 +36,7 @@ def test_the_client_sees_the_controllers_board_and_decides_as_it_does(create: An
         board = board_of(view)
         for field in ("horizon", "tie_order", "public", "shared", "claims", "active", "record", "state"):
             assert getattr(board, field) == getattr(state.board, field)
-        if any(board.public) and not state.closed:
+        if any(board.public) and not state.closed and state.ordered:
             for member in state.members.values():
                 following = followed(view, member.shares)
                 arm, share = state.rule.decide(state.board, member.shares)
@@ -52,7 +52,7 @@ def test_the_rules_public_state_is_on_the_clients_board(new: New) -> None:
 
 def followed(view: BoardView, shares: frozenset[int]) -> Following:
     """Return what a client that shares these arms knows when it has seen this board."""
-    following = Following(AgentState(url=URL, collaboration="c1"), None, None, float)  # type: ignore[arg-type]
+    following = Following(AgentState(url=URL, collaboration="c1"), None, None, None, float)  # type: ignore[arg-type]
     following.hear(msgspec.json.encode(view).decode())
     following._take_news()
     following.shares = shares

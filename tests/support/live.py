@@ -1,6 +1,7 @@
 """The real application without a network: the client speaks to it over ASGI, on a clock that tests set."""
 
 import asyncio
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -14,7 +15,10 @@ from tests.support.sequences import TRUTHFUL
 
 from partage.client import Agent, AsyncAgent, Operator
 from partage.client.effects import Wait
+from partage.ledger import moves
+from partage.ledger.refusals import Refused
 from partage.ledger.state import State
+from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.views import board_view
 from partage.service.http.app import create_app
 from partage.service.http.limits import Limits
@@ -85,15 +89,18 @@ class Bridge(httpx.BaseTransport):
 class Live:
     """One collaboration of the app, and what its agents' programs requested.
 
-    `fault(request)` may lose a request (`BEFORE`, `AFTER`), answer it with a status or a response, or raise.
+    `fault(request)` may lose a request (`BEFORE`, `AFTER`), answer it with a status or a response, or raise. If it is
+    `ordered`, the tie order is fixed as soon as an arm is shared, so that agents need not draw it.
     """
 
-    def __init__(self, app: App, arms: Sequence[str], horizon: int = 1000, **config: Any) -> None:
+    def __init__(
+        self, app: App, arms: Sequence[str], horizon: int = 1000, ordered: bool = True, **config: Any
+    ) -> None:
         # Commits are paid, so that they are reported by arm and version; most tests look at these.
         config = {"rule": "balanced-etc", "settlement": "equal-share", "underwriting": 0} | config
         if config["settlement"] not in TRUTHFUL:
             del config["underwriting"]
-        self.app = app
+        self.app, self.ordered = app, ordered
         created = app.operator.create("Live", arms, horizon, invites=20, **config)
         self.id = created.id
         self._codes = created.invites
@@ -170,7 +177,21 @@ class Live:
         """Let another agent join; returns its id."""
         name = f"other {len(self._invites)}"
         joined: str = self.call(self.invite(name), "POST", "/agents", {"name": name, "shares": list(shares)})["agent"]
+        self._fix_order()
         return joined
+
+    def _fix_order(self) -> None:
+        """Fix the tie order if it can be, without the nonces of those who joined."""
+
+        async def move() -> None:
+            await self.app.controller.library.put(self.app.controller.library.books[self.id], moves.order)
+
+        if self.ordered and any(self.state.board.public) and not self.state.ordered:
+            with contextlib.suppress(Refused):  # the draw has begun
+                self.app.run(move())
+                return
+            self.sleep(REVEAL_SECONDS)
+            self.app.run(move())
 
     def claim(self, agent: str) -> Any:
         """Let this agent ask for a claim."""
@@ -201,7 +222,9 @@ class Live:
     def joined(self, *shares: str, invite: str = "invite", **options: Any) -> "Timed":
         """Return an agent that joined, on the app's time."""
         code = self.invite(invite)
-        return self.agents.join(URL, self.id, code, f"Shop {invite}", shares, **self.options, **options)
+        agent = self.agents.join(URL, self.id, code, f"Shop {invite}", shares, **self.options, **options)
+        self._fix_order()
+        return agent
 
     def resumed(self, state: Path) -> "Timed":
         """Return the agent of a state file, on the app's time."""

@@ -127,6 +127,14 @@ def create(
             f"made-up ones earn no more (default {DEFAULTS['claim_interval']:g}).",
         ),
     ] = None,
+    signed: Annotated[
+        bool,
+        typer.Option(
+            "--signed",
+            help="Members sign their requests, so that nobody else can make them in their names. They need a program "
+            "for it: they cannot join in a browser.",
+        ),
+    ] = False,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -153,6 +161,7 @@ def create(
             value=None if value is None else _number("value", value),
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
             claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
+            signed=signed or None,
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]

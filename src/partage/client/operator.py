@@ -84,6 +84,7 @@ class Operator:
         value: float | None = None,
         claim_seconds: float | None = None,
         claim_interval: float | None = None,
+        signed: bool | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -111,6 +112,9 @@ class Operator:
             How long an explore pull may take.
         claim_interval
             The least seconds between two explore pulls of one member.
+        signed
+            Whether members sign their requests, so that nobody else can make them in their names. They then need
+            Partage's client, or another program with a key: a browser is not enough.
         invites
             How many agents may join.
         request
@@ -132,6 +136,7 @@ class Operator:
             "value": value,
             "claim_seconds": claim_seconds,
             "claim_interval": claim_interval,
+            "signed": signed,
             "invites": invites,
             "request": request,
         }

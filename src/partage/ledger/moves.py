@@ -119,8 +119,8 @@ def join(
 ) -> Join:
     """Let an agent join with an unused invite.
 
-    From format 5 on, it may commit to a nonce for the tie order, and bring a public key, with which it signs. Its name
-    must be normal and unique from format 5 on, and with `unique` in any format.
+    From format 5 on, it may commit to a nonce for the tie order, and bring a public key, with which it signs. Its
+    name must be normal and unique from format 5 on, and with `unique` in any format.
     """
     state = _open(turn)
     if invite in state.invites:

@@ -155,6 +155,7 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         value=number(form, "value"),
         claim_seconds=number(form, "claim_seconds"),
         claim_interval=number(form, "claim_interval"),
+        signed=form.get("signed", "") in ("true", "yes"),
         invites=int(invites),
         request=form.get("request") or None,
     )

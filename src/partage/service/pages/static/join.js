@@ -26,6 +26,23 @@ const kept = {
   forget() { try { sessionStorage.removeItem(this.key); } catch { /* it was not stored */ } },
 };
 
+// Where members sign, only a program can join: it makes the key that a browser does not have.
+function withProgram(found) {
+  setText(element("signed-name"), found.name);
+  setText(element("signed-money"), found.books ? `${found.terms} ${found.books}` : found.terms);
+  setText(element("signed-snippet"), [
+    "from partage.client import Agent",
+    "agent = Agent.join(",
+    `    ${JSON.stringify(location.origin)}, ${JSON.stringify(collaboration)},`,
+    `    ${JSON.stringify(code)},`,
+    `    name="YOUR NAME", shares=${JSON.stringify(found.arms)}, state="partage.json")`,
+    "while True:",
+    "    pull = agent.ask()  # pull.arm is what to try",
+    "    agent.tell(pull, my_result(pull.arm))  # a number from 0 to 1",
+  ].join("\n"));
+  show(element("join-signed"), true);
+}
+
 async function look() {
   if (!code) { problem("An invite link ends with a code after the # sign. Copy the whole link that you received."); return; }
   let found;
@@ -37,6 +54,7 @@ async function look() {
   if (found.closed) { problem(`${found.name} is closed. Nobody can join any more.`); return; }
   if (found.used && !kept.read()) { problem("This invite has already been used. If you used it, log in with the token you got then; otherwise ask for another invite."); return; }
   document.title = `Join ${found.name} · Partage`;
+  if (found.signed) { withProgram(found); return; }
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
   setText(element("join-facts"), `${found.arms.length} options to choose from, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);

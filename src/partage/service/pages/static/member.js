@@ -41,7 +41,7 @@ function drawShares(me, closed) {
   for (const box of document.querySelectorAll("#consent input[type=checkbox]")) {
     const shared = shares.has(Number(box.id.slice("share-".length)));
     if (box.checked !== shared) box.checked = shared;
-    box.disabled = closed || me.left || me.aside;
+    box.disabled = closed || me.left || me.aside || "signed" in element("consent").dataset;
   }
 }
 
