@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from tests.simulator.disk import Disk, DiskFaults
 from tests.simulator.members import Habits, Liar, Member
+from tests.simulator.reference import Turns
 from tests.simulator.servers import OPERATOR, Network, NetworkFaults, Server
 from tests.simulator.witness import Truth, Witness, must
 from tests.simulator.world import Machine, World
@@ -44,6 +45,7 @@ class Plan:
     clock: float = 0.0  # jumps, per second
     set_aside: bool = False
     close: bool = False  # before the members are done
+    turns: list[list[int]] = field(default_factory=list)  # what each agent shares, if they play in turns
 
 
 def plan_of(world: World) -> Plan:
@@ -67,7 +69,11 @@ def plan_of(world: World) -> Plan:
         "request": "create",
         **settlement_of_plan(random, rule),
     }
-    harsh = chance() < 0.85  # the others play without faults
+    turns = [random.sample(range(arms), random.randint(0, arms)) for _ in range(members)]
+    turns = turns if chance() < 0.05 and any(turns) else []
+    if turns:  # no claim lapses
+        config |= {"claim_seconds": 60.0, "claim_interval": 0.0}
+    harsh = chance() < 0.85 and not turns  # the others play without faults
     several = chance() < 0.5
     scale = pick((0.3, 1.0, 1.0, 2.0)) if harsh else 0.0
     disk = DiskFaults(
@@ -109,6 +115,7 @@ def plan_of(world: World) -> Plan:
         clock=scale * rate(0.5),
         set_aside=chance() < 0.35,
         close=chance() < 0.2,
+        turns=turns,
     )
 
 
@@ -174,6 +181,11 @@ class Trial:
         self.running = [asyncio.ensure_future(server.run()) for server in self.servers]
         self.running.append(asyncio.ensure_future(self.trouble()))
         await self.create()
+        if plan.turns:
+            self.members: list[Member] = []
+            await Turns(self.network, self.id, plan.config, plan.turns).play(self.codes)
+            await self.finish()
+            return
         self.members = [
             Member(world, self.network, self.witness, f"Member {place}", habits)
             for place, habits in enumerate(plan.habits)
@@ -300,8 +312,8 @@ class Trial:
         whole = await self.call("GET", f"/{self.id}/ledger")
         found = verify(whole.body.splitlines(keepends=True))
         must(found.ok, f"The ledger does not verify: {found.problem}")
-        member = self.world.random.choice(self.members)
-        if member.file is not None and member.protocol is not None and member.protocol.saved.agent:
+        member = self.world.random.choice(self.members) if self.members else None
+        if member is not None and member.protocol is not None and member.protocol.saved.agent:
             saved = member.protocol.saved
             copy = await member.drive(member.protocol.ledger())
             found = verify(copy.splitlines(keepends=True), saved.head or None, agent=saved.agent)

@@ -5,13 +5,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.simulator.disk import DiskFaults
 from tests.simulator.run import play
 from tests.simulator.scenario import Trial
+from tests.simulator.servers import NetworkFaults
 from tests.simulator.world import Violation, World
 
 import partage
+from partage.rules import live_rules
 
 SEEDS = 300  # in `make test-extra`; `make faults` plays more
 
@@ -49,6 +53,24 @@ def test_a_seed_has_the_same_history_in_every_process() -> None:
     assert len(traces) == 1
 
 
+VARIANTS: list[tuple[str, dict[str, Any]]] = [(rule, {}) for rule in live_rules()]
+VARIANTS += [("balanced-glr", {"evidence": "betting"}), ("shared-imed", {"lead": 1.5, "clock": 0.3})]
+
+
+@pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
+def test_one_at_a_time_it_decides_as_the_reference(rule: str, parameters: dict[str, Any]) -> None:
+    trial = Trial(1)
+    plan = trial.plan
+    plan.config |= {"rule": rule, "parameters": parameters, "arms": ["x", "y", "z"], "horizon": 60, "invites": 5}
+    plan.config |= {"claim_seconds": 60.0, "claim_interval": 0.0, "settlement": "none"}
+    for money in ("prepaid", "underwriting", "fee"):
+        plan.config.pop(money, None)
+    plan.turns = [[0, 1], [1, 2], [0], []]  # the last one only commits
+    plan.disk, plan.network, plan.crash, plan.clock = DiskFaults(), NetworkFaults(), 0.0, 0.0
+    trial.run()
+    assert len(trial.truth.told) > 5
+
+
 def test_enough_happens() -> None:
     report = play(range(40))
     outcomes, counts = report.outcomes, report.counts
@@ -70,5 +92,5 @@ def test_a_simulation_that_is_stuck_fails() -> None:
     async def stuck() -> None:
         await asyncio.get_running_loop().create_future()
 
-    with pytest.raises(Violation):
+    with pytest.raises(Violation, match="did not end"):
         World(1).run(stuck(), at_most=10)

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from tests.support import simulation
+from tests.support.simulation import START
+
 from partage.service.runtime.system import System
 
 T = TypeVar("T")
-
-START = 1_700_000_000_000  # the wall clock at the beginning, in ms
 
 
 class Crashed(BaseException):
@@ -32,38 +33,12 @@ class Violation(AssertionError):
     """Something happened that must never happen."""
 
 
-class Loop(asyncio.BaseEventLoop):
-    """An event loop with a time of its own, which runs ahead whenever there is nothing to do.
-
-    It has no sockets and no threads. Callbacks run in the order of their time, and of their scheduling where the
-    times are equal.
-    """
+class Loop(simulation.Loop):
+    """The simulated loop, which also knows its tasks in the order of their creation."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._now = 0.0
-        self._clock_resolution = 1e-6
-        self._selector = self  # the base class only calls `select` on it
         self.tasks: dict[asyncio.Task[Any], None] = {}  # in order, which a set would not keep
-
-    def time(self) -> float:
-        return self._now
-
-    def select(self, timeout: float | None) -> list[Any]:
-        """Wait for events: none ever come from outside, so move the time."""
-        if timeout is None:
-            raise Violation("Everything waits, and nothing is scheduled.")
-        self._now += timeout
-        return []
-
-    def _process_events(self, events: list[Any]) -> None:
-        pass
-
-    def _write_to_self(self) -> None:
-        pass
-
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
-        raise Violation("A simulation has no threads: use the system's in_thread.")
 
 
 class Machine:

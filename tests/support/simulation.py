@@ -1,4 +1,4 @@
-"""A simulated machine: an event loop, a clock, threads, a network and randomness that all follow from one seed.
+"""A simulated machine: an event loop, a clock, threads and randomness that all follow from one seed.
 
 Nothing waits: the loop jumps to the next moment at which something happens. Nothing runs beside the loop: work for a
 thread runs at a later moment of it. So the same seed plays the same simulation, bit for bit, on any machine:
@@ -20,10 +20,6 @@ from partage.service.runtime.system import System
 T = TypeVar("T")
 
 START = 1_700_000_000_000  # the wall clock at the beginning, in ms
-
-
-class CutOff(Exception):
-    """The network failed: the caller does not know whether the request was handled."""
 
 
 class Loop(asyncio.BaseEventLoop):
@@ -60,7 +56,7 @@ class Loop(asyncio.BaseEventLoop):
 
 
 class Machine:
-    """A machine whose time, threads, network and randomness follow from one seed.
+    """A machine whose time, threads and randomness follow from one seed.
 
     Attributes
     ----------
@@ -116,39 +112,3 @@ class Machine:
     def delay(self, longest: float = 0.02) -> float:
         """Return a random time in seconds, often 0."""
         return self.random.choice((0.0, self.random.uniform(0, longest / 10), self.random.uniform(0, longest)))
-
-    # the network
-
-    async def call(self, request: Callable[[], Awaitable[T]], loss: float = 0.1) -> T:
-        """Send a request to a server and wait for the answer, over a network that loses `loss` of all calls.
-
-        A request can get lost on its way, its answer can, or the server can notice that the caller hung up and
-        cancel what it does. The caller cannot tell these apart.
-
-        Raises
-        ------
-        CutOff
-            The request or its answer was lost.
-        """
-        fate = self.random.choice(("request", "answer", "hang up")) if self.random.random() < loss else ""
-        await asyncio.sleep(self.delay())
-        if fate == "request":
-            raise CutOff
-        handling = asyncio.ensure_future(request())
-        if fate == "hang up":
-            await asyncio.sleep(self.delay())
-            handling.cancel()
-        try:
-            answer = await handling
-        except asyncio.CancelledError:
-            if handling.cancelled() and fate == "hang up":
-                raise CutOff from None
-            raise
-        except Exception:  # a refusal or a failure is an answer too
-            if fate:
-                raise CutOff from None
-            raise
-        await asyncio.sleep(self.delay())
-        if fate:
-            raise CutOff
-        return answer
