@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from tests.crashes import disk, errors, kills, power, races
+from tests.crashes import disk, errors, kills, power, races, starts
 from tests.crashes.load import Found
 from tests.support.postgres import Cluster, binaries
 
@@ -45,7 +45,7 @@ def cuts(given: argparse.Namespace, folder: Path) -> Iterator[Row]:
         return
     recorded = power.record(folder)
     for lying, what in ((False, "power cut (SQLite)"), (True, "the same, on a disk that lies about syncs")):
-        done = power.cut(recorded, folder / "cut", given.points if not lying else 10, lying=lying)
+        done = power.cut(recorded, folder, given.points if not lying else 10, lying=lying)
         for said in [] if lying else [*done.lost, *done.damaged]:
             yield what, "WRONG", said
         ways = sum(done.cuts.values())
@@ -70,6 +70,17 @@ def io(given: argparse.Namespace, folder: Path) -> Iterator[Row]:
         f"{done.refused} refused with 503, of which {done.absent} absent and {done.whole} whole; "
         f"{done.answered} struck after the commit; /ready said 503 and then 200, {done.not_ready} times",
     )
+
+
+@part
+def start(given: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """The first start, and the one that migrates an older database."""
+    if reason := disk.unavailable():
+        yield "crashes of a first start (SQLite)", "none", reason
+        return
+    for older, what in ((None, "a first start"), (starts.OLDER, "the migration of a 0.1 database")):
+        counts = starts.run(folder, older=older)
+        yield f"I/O errors and kill -9 in {what} (SQLite)", _counts(counts), "the next start worked each time"
 
 
 @part

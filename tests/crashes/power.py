@@ -22,6 +22,7 @@ from tests.crashes import disk
 from tests.crashes.disk import DELETE, OPEN, SECTOR, SYNC, TRUNCATE, WRITE, Change
 from tests.crashes.kills import ROOT
 from tests.crashes.load import Agents, Answered, compare, keys_of
+from tests.crashes.memory import in_memory
 from tests.support.api import NAMED, OPERATOR, TOKEN, Host, hang_up
 from tests.support.server import Server
 
@@ -46,6 +47,11 @@ class Recorded(NamedTuple):
 
 def record(folder: Path, agents: int = 4, checkpoints: int = 2) -> Recorded:
     """Let a server work until SQLite has moved its log into the database so often, restart it, and record it all."""
+    with in_memory(folder) as memory:
+        return _record(memory, agents, checkpoints)
+
+
+def _record(folder: Path, agents: int, checkpoints: int) -> Recorded:
     database, log = folder / "partage.db", folder / "log"
     given = OPERATOR | {"DISK_LOG": str(log), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
 
@@ -190,6 +196,11 @@ def cut(recorded: Recorded, folder: Path, points: int, seed: int = 1, lying: boo
 
     With `lying`, the disk says that the write-ahead log is synced and it is not: the cuts must show it.
     """
+    with in_memory(folder) as memory:
+        return _cut(recorded, memory / "cut", points, seed, lying)
+
+
+def _cut(recorded: Recorded, folder: Path, points: int, seed: int, lying: bool) -> Cuts:
     source, cuts, began = random.Random(seed), Cuts(), time.monotonic()
     changes = list(disk.read_log(recorded.log))
     cuts.changes, cuts.acknowledged = len(changes), sum(one.status < 300 for one in recorded.answered)

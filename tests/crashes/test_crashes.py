@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.crashes import disk, errors, kills, power, races
+from tests.crashes import disk, errors, kills, power, races, starts
 from tests.support.postgres import Cluster
 
 pytestmark = pytest.mark.extra
@@ -33,12 +33,12 @@ def test_a_killed_postgresql_keeps_what_was_acknowledged(
 @on_the_layer
 def test_a_power_cut_leaves_what_was_acknowledged(tmp_path: Path) -> None:
     recorded = power.record(tmp_path, checkpoints=1)
-    cuts = power.cut(recorded, tmp_path / "cut", POINTS)
+    cuts = power.cut(recorded, tmp_path, POINTS)
     assert not cuts.damaged
     assert not cuts.lost
     assert sum(cuts.cuts.values()) > POINTS
     # The same cuts show what a disk that lies about syncs would lose.
-    lied = power.cut(recorded, tmp_path / "cut", 5, lying=True)
+    lied = power.cut(recorded, tmp_path, 5, lying=True)
     assert lied.lost
 
 
@@ -55,6 +55,15 @@ def test_each_change_of_a_commit_may_fail(tmp_path: Path) -> None:
         for how_long in ("once", "for good")
         for kind in (disk.WRITE, disk.SYNC)
     }
+
+
+@on_the_layer
+@pytest.mark.parametrize("older", [None, starts.OLDER], ids=["new", "migrated"])
+def test_each_change_of_a_start_may_be_its_last(older: Path | None, tmp_path: Path) -> None:
+    counts = starts.run(tmp_path, step=7, older=older)
+    assert counts["kill: killed"] >= 3
+    assert counts["EIO: refused"] > 0
+    assert counts["ENOSPC: refused"] > 0
 
 
 @pytest.mark.parametrize("race", [races.race_servers, races.race_workers])
