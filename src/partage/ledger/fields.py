@@ -6,6 +6,7 @@ Sentences say what is allowed and never repeat what was sent.
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from partage.ledger.keys import KEY_BYTES, decoded
 from partage.ledger.refusals import Refused, invalid
@@ -70,6 +71,44 @@ _ALLOWED = {
     "version": "a whole number of at least 0: a version of the board",
     "arm": "the name of an arm of this collaboration",
     "pulls": "a whole number of at least 1",
+}
+
+
+def _text(longest: int) -> dict[str, Any]:
+    return {"min_length": 1, "max_length": longest, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$"}
+
+
+# What of this the OpenAPI document can say, in the terms of JSON Schema. A struct may have a limit of its own.
+LIMITS: dict[str, dict[str, Any]] = {
+    "name": _text(LONGEST_NAME),
+    "arms": {"min_items": 1, "max_items": MOST_ARMS, "unique_items": True},
+    "arms[]": _text(LONGEST_NAME),
+    "horizon": {"minimum": 2, "maximum": LONGEST_HORIZON},
+    "rule": {"enum": list(live_rules())},
+    "balance": {"minimum": 1, "enum": ["inf"]},
+    "settlement": {"enum": list(SETTLEMENTS)},
+    "fee": {"minimum": 0, "maximum": 100},
+    "alone": {"enum": list(ALONE)},
+    "coverage": {"minimum": 0.5, "exclusive_maximum": 1},
+    "value": {"exclusive_minimum": 0, "maximum": MOST_VALUE},
+    "claim_seconds": {"exclusive_minimum": 0, "maximum": LONGEST_CLAIM},
+    "prepaid": {"minimum": LEAST_MONEY, "maximum": MOST_MONEY},
+    "underwriting": {"minimum": 0, "maximum": MOST_MONEY},
+    "claim_interval": {"minimum": 0, "maximum": LONGEST_CLAIM},
+    "invites": {"minimum": 0, "maximum": MOST_INVITES},
+    "NewInvites.invites": {"minimum": 1, "maximum": MOST_INVITES},
+    "hours": {"exclusive_minimum": 0, "maximum": MOST_HOURS},
+    "reason": _text(LONGEST_REASON),
+    "request": _text(LONGEST_NAME),
+    "shares": {"max_items": MOST_ARMS, "unique_items": True},
+    "key": {"pattern": "^[A-Za-z0-9+/]{43}=$"},
+    "tie_commitment": {"pattern": "^[0-9a-f]{64}$"},
+    "nonce": {"pattern": "^[0-9a-f]{32}$"},
+    "reward": {"minimum": 0, "maximum": 1},
+    "runs": {"max_items": MOST_RUNS},
+    "unnamed": {"minimum": 0},
+    "version": {"minimum": 0},
+    "pulls": {"minimum": 1},
 }
 
 

@@ -10,12 +10,14 @@ import pytest
 from tests.support.api import NAMED, TOKEN, Host, Speaker, connected, serving
 
 from partage.ledger import messages as wire
-from partage.ledger.fields import LARGEST_BODY
+from partage.ledger.fields import LARGEST_BODY, LIMITS
 from partage.ledger.refusals import CODES
 from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
 
 ONE = "/v1/collaborations/{id}"
+REQUESTS = ("NewCollaboration", "NewInvites", "NewAgent", "Ask", "Tell", "Commits", "CommitRun", "Consent")
+REQUESTS += ("SetAside", "Reveal")
 LIMITED = {429, 431}
 READING = {401, 403, 404, 500, 501, 503} | LIMITED
 WRITING = {400, 401, 403, 409, 413, 422, 500, 501, 503} | LIMITED
@@ -150,6 +152,35 @@ def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
     fields = schema["components"]["schemas"]["NewCollaboration"]["properties"]
     assert (fields["rule"]["enum"], fields["rule"]["default"]) == (list(live_rules()), "shared-imed")
     assert fields["settlement"]["oneOf"][0]["enum"] == list(SETTLEMENTS)
+
+
+def test_the_limits_of_fields(schema: dict[str, Any]) -> None:
+    kinds = schema["components"]["schemas"]
+    new = kinds["NewCollaboration"]["properties"]
+    assert (new["horizon"]["type"], new["horizon"]["minimum"], new["horizon"]["maximum"]) == ("number", 2, 10**15)
+    assert (new["arms"]["minItems"], new["arms"]["maxItems"], new["arms"]["uniqueItems"]) == (1, 1000, True)
+    assert (new["arms"]["items"]["minLength"], new["arms"]["items"]["maxLength"]) == (1, 100)
+    assert kinds["Tell"]["properties"]["reward"] == {"type": "number", "minimum": 0, "maximum": 1}
+    assert kinds["Commits"]["properties"]["runs"]["maxItems"] == 1000
+    assert kinds["NewInvites"]["properties"]["invites"]["minimum"] == 1
+    named = {name for kind in REQUESTS for name in kinds[kind]["properties"]}
+    assert {field.rpartition(".")[2].removesuffix("[]") for field in LIMITS} <= named
+    for kind in REQUESTS:
+        assert kinds[kind]["additionalProperties"] is False
+
+
+def test_every_limit_is_one_that_the_server_keeps(url: str, schema: dict[str, Any]) -> None:
+    """A number beyond the limit that the document states for it is refused, and the limit itself is not."""
+    operator, good = Speaker(url, TOKEN), {"name": "x", "arms": ["a"], "horizon": 9, "invites": 0}
+    config = {"settlement": "equal-share", "rule": "balanced-etc", "underwriting": 0}
+    for name, kind in schema["components"]["schemas"]["NewCollaboration"]["properties"].items():
+        for part in kind.get("oneOf", [kind]):
+            for limit, beyond in (("minimum", -1), ("maximum", 1), ("exclusiveMinimum", 0), ("exclusiveMaximum", 0)):
+                if limit in part:
+                    refusal = operator.refused(422, "POST", "", good | config | {name: part[limit] + beyond})
+                    assert refusal["field"] == name
+                if limit in ("minimum", "maximum") and limit in part and name not in ("prepaid", "balance"):
+                    operator.ok("POST", "", good | config | {name: part[limit]})
 
 
 def test_who_may_call(schema: dict[str, Any]) -> None:

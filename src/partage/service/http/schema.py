@@ -1,6 +1,6 @@
 """The parts of the OpenAPI document that the framework cannot derive."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,9 @@ from litestar.openapi.spec import (
 )
 
 from partage.ledger import messages
+from partage.ledger.fields import LIMITS
 from partage.ledger.receipts import HEADER
 from partage.ledger.refusals import CODES
-from partage.rules import live_rules
-from partage.settle import SETTLEMENTS
 
 ERRORS = {
     400: "The body is not a JSON object.",
@@ -119,24 +118,31 @@ def answer_of(data: Any, description: str, media_type: str = "application/json")
     return ResponseSpec(data, False, description, media_type)
 
 
+# The keywords of JSON Schema that apply to a type; a limit is stated for the types that it is about.
+_KEYWORDS = {
+    OpenAPIType.STRING: ("min_length", "max_length", "pattern", "enum"),
+    OpenAPIType.NUMBER: ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum"),
+    OpenAPIType.INTEGER: ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum"),
+    OpenAPIType.ARRAY: ("min_items", "max_items", "unique_items"),
+}
+
+
 def add_facts(document: OpenAPI) -> None:
-    """Add the codes of refusals, the rules and settlements to choose from, and the header that receipts continue."""
+    """Add the codes of refusals, the limits of each field of a request, and the header that receipts continue."""
     for path, item in (document.paths or {}).items():
         for operation in (item.post, item.patch):
             if operation is not None and (path.endswith(RECEIPTED)):
                 operation.parameters = [*(operation.parameters or ()), _seen()]
-    allowed: dict[str, dict[str, Iterable[str]]] = {
-        "Error": {"code": CODES},
-        "NewCollaboration": {"rule": live_rules(), "settlement": SETTLEMENTS},
-    }
-    for struct, fields in allowed.items():
-        properties = document.components.schemas[struct].properties or {}
-        for field, values in fields.items():
-            schema = properties[field]
-            assert isinstance(schema, Schema)
-            for part in [schema, *(schema.one_of or ())]:
-                if isinstance(part, Schema) and part.type == OpenAPIType.STRING:
-                    part.enum = list(values)
+    schemas = document.components.schemas
+    for schema in schemas.values():
+        for field in (schema.properties or {}).values():
+            _whole_numbers_are_numbers(field)
+    _limit(schemas["Error"], "Error", {"code": {"enum": list(CODES)}})
+    for name, schema in schemas.items():
+        kind = getattr(messages, name, None)
+        if kind is not None and kind.__struct_config__.forbid_unknown_fields:  # a request
+            schema.additional_properties = False
+            _limit(schema, name, LIMITS)
 
 
 def _seen() -> Parameter:
@@ -148,3 +154,36 @@ def _seen() -> Parameter:
         description="The rows of the last checkpoint that you have; the receipt proves that its own continues it.",
         required=False,
     )
+
+
+def _limit(schema: Schema, struct: str, limits: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, field in (schema.properties or {}).items():
+        _apply(field, limits.get(f"{struct}.{name}") or limits.get(name, {}), limits.get(f"{name}[]", {}))
+
+
+def _apply(schema: Any, limits: Mapping[str, Any], of_items: Mapping[str, Any]) -> None:
+    """Add the limits that fit the type of a field, also where it is one of several."""
+    if not isinstance(schema, Schema):
+        return
+    for part in schema.one_of or ():
+        _apply(part, limits, of_items)
+    if isinstance(schema.type, OpenAPIType):
+        for keyword in _KEYWORDS.get(schema.type, ()):
+            if keyword in limits:
+                setattr(schema, keyword, limits[keyword])
+    _apply(schema.items, of_items, {})
+
+
+def _whole_numbers_are_numbers(schema: Any) -> None:
+    """Leave out `integer` beside `number`: a whole number is both, and `oneOf` allows only one."""
+    if isinstance(schema, Schema) and schema.one_of:
+        types = [part.type if isinstance(part, Schema) else None for part in schema.one_of]
+        if OpenAPIType.NUMBER in types:
+            kept = [part for part, type in zip(schema.one_of, types, strict=True) if type != OpenAPIType.INTEGER]
+            if len(kept) > 1:
+                schema.one_of = kept
+            else:
+                schema.one_of, schema.type = None, OpenAPIType.NUMBER
+    if isinstance(schema, Schema):
+        _whole_numbers_are_numbers(schema.additional_properties)
+        _whole_numbers_are_numbers(schema.items)

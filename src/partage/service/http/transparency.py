@@ -8,7 +8,7 @@ from litestar.params import FromPath, JSONBody
 from partage.ledger import messages
 from partage.ledger.receipts import HEADER
 from partage.ledger.refusals import invalid
-from partage.service.http.auth import AnyRequest, agent_only, controller_of, reader_only, who_of
+from partage.service.http.auth import AnyRequest, agent_only, controller_of, costly, reader_only, who_of
 from partage.service.http.schema import READS, WRITES, ProofCall, answer_of, described
 
 LONGEST_SIZE = 15  # digits
@@ -27,7 +27,7 @@ def seen_by(request: AnyRequest) -> int | None:
 
 @get(
     "/collaborations/{id:str}/checkpoint",
-    middleware=[reader_only],
+    middleware=[reader_only, costly("proofs")],
     summary="Read the signed checkpoint of the ledger",
     **described(*READS, answers={200: answer_of(str, "A signed note (C2SP tlog-checkpoint).", "text/plain")}),
 )
@@ -38,7 +38,7 @@ async def checkpoint(request: AnyRequest, id: FromPath[str]) -> Response[str]:
 
 @get(
     "/collaborations/{id:str}/proof",
-    middleware=[reader_only],
+    middleware=[reader_only, costly("proofs")],
     summary="Read a proof: from and to, or row and size",
     **described(*READS, 409, 422, kind=ProofCall),
 )
@@ -59,7 +59,7 @@ async def proof(request: AnyRequest, id: FromPath[str]) -> messages.Proof:
 
 @put(
     "/collaborations/{id:str}/cosignature",
-    middleware=[agent_only],
+    middleware=[agent_only, costly("proofs")],
     summary="Give a checkpoint that you cosigned",
     status_code=204,
     **described(*WRITES),
@@ -73,7 +73,7 @@ async def cosign(request: AnyRequest, id: FromPath[str], data: JSONBody[messages
 
 @get(
     "/collaborations/{id:str}/cosignatures",
-    middleware=[reader_only],
+    middleware=[reader_only, costly("proofs")],
     summary="Read the checkpoints that members cosigned",
     **described(*READS),
 )
