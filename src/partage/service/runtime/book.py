@@ -1,6 +1,7 @@
 """The book: one collaboration in memory, with everything that belongs to it while the server runs."""
 
 import asyncio
+import contextlib
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,12 +9,14 @@ import msgspec
 
 from partage.ledger.chain import GENESIS, row_hash, seal
 from partage.ledger.checkpoints import Checkpoint, origin_of, signed_checkpoint
-from partage.ledger.events import AnyEvent, Create, decode
+from partage.ledger.events import AnyEvent, Create, Tell, decode
 from partage.ledger.keys import Key
-from partage.ledger.merkle import Tree
+from partage.ledger.merkle import Tree, Unknown
 from partage.ledger.messages import SettlementView
+from partage.ledger.refusals import Refused
 from partage.ledger.state import State
 from partage.ledger.views import board_view
+from partage.service.runtime.damage import Chain, Damaged, changed, check_end, lost, next_rows, unreadable
 from partage.service.runtime.snapshots import last_snapshot
 from partage.service.store import Row, Store
 
@@ -87,39 +90,64 @@ class Book:
 
     @classmethod
     def load(cls, store: Store, collaboration: str) -> "Book | None":
-        """Read a collaboration: its last snapshot, and the events since."""
+        """Read a collaboration: its last snapshot, and the events since. Every row is checked.
+
+        Raises
+        ------
+        Damaged
+            The rows are not those that were written.
+        """
         found = last_snapshot(store, collaboration)
         state, head, tree = found or (None, GENESIS, Tree())
-        snapshot_seq = tree.size
-        while rows := store.some_rows(collaboration, after=tree.size):
-            for row in rows:
-                event = decode(row.body)
-                if state is None:
-                    assert isinstance(event, Create)
-                    state = State(event)
-                else:
-                    state.apply(event)
-                tree.append(row_hash(row.salt, row.body))
-            head = rows[-1].head
-        return None if state is None else cls(state, head, tree, snapshot_seq)
+        snapshot_seq, chain = tree.size, Chain(tree.size, head)
+        whole = False
+        while not whole:
+            while rows := next_rows(store, collaboration, chain):
+                for row, hashed in rows:
+                    state = _applied(state, row, collaboration)
+                    tree.append(hashed)
+            if state is None and store.head(collaboration) is None:
+                return None
+            whole = check_end(store, collaboration, chain)
+        if state is None:
+            raise lost(1)
+        return cls(state, chain.head, tree, snapshot_seq)
 
     def replace(self, fresh: "Book") -> None:
-        """Go back to what is on disk, after a failed write or a lost race."""
+        """Go back to what is on disk, after a failed write or a lost race.
+
+        Raises
+        ------
+        Damaged
+            Rows that were on disk before are not there any more.
+        """
+        if fresh.durable < self.durable:
+            raise lost(fresh.durable + 1)
+        with contextlib.suppress(Unknown):  # so long ago that only the rows themselves could tell
+            if fresh.tree.root(self.durable) != self.tree.root(self.durable):
+                raise Damaged(f"one of the first {self.durable} rows is not the one that was written")
         self.state, self.head, self.tree = fresh.state, fresh.head, fresh.tree
         self.durable, self.snapshot_seq = fresh.durable, fresh.snapshot_seq
         self.recent, self.preview, self._board, self._shown_until = [], None, None, 0.0
         self.valid = True
 
     def catch_up(self, rows: list[Row]) -> None:
-        """Apply rows that another process wrote."""
+        """Apply rows that another process wrote.
+
+        Raises
+        ------
+        Damaged
+            They do not continue the rows that we know.
+        """
+        chain = Chain(self.state.seq, self.head)
         for row in rows:
             if row.seq > self.state.seq:
-                event = decode(row.body)
+                hashed, event = chain.follow(row), decode(row.body)
                 self.state.apply(event)
-                self.tree.append(row_hash(row.salt, row.body))
+                self.tree.append(hashed)
+                self.head = chain.head
                 self._remember(event)
         if rows:
-            self.head = rows[-1].head
             self.durable = self.state.seq
 
     def append(self, event: AnyEvent, salt: bytes) -> Row:
@@ -204,3 +232,22 @@ class Book:
             etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
             self._board = (self.state.seq, body, etag)
         return self._board[1], self._board[2]
+
+
+def _applied(state: State | None, row: Row, collaboration: str) -> State:
+    """Return the state with the event of a row, whose hash is right; what it says must also fit the ledger."""
+    try:
+        event = decode(row.body)
+        pull = event.pull if isinstance(event, Tell) else None
+        if (event.seq, pull) != (row.seq, row.pull):
+            raise changed(row.seq)
+        if state is not None:
+            state.apply(event)
+            return state
+        if not isinstance(event, Create) or event.collaboration != collaboration:
+            raise changed(row.seq)
+        return State(event)
+    except Refused:
+        raise
+    except Exception as error:
+        raise unreadable(row.seq) from error

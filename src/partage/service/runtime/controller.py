@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from partage.ledger import moves
@@ -32,6 +33,7 @@ from partage.ledger.messages import (
     AgentView,
     Commits,
     DrawView,
+    Error,
     NewAgent,
     NewCollaboration,
     Pull,
@@ -46,6 +48,7 @@ from partage.ledger.ties import commitment_to
 from partage.ledger.views import agent_views, draw_view
 from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
+from partage.service.runtime.damage import Chain, Damaged, changed, lost, next_rows
 from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
 from partage.service.runtime.receipts import Receipts
@@ -55,7 +58,7 @@ from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.witnesses import Witnesses
 from partage.service.runtime.writer import SNAPSHOT_EVERY, Done
-from partage.service.store import Created, Lost, NewToken, Row, Store, StoreError
+from partage.service.store import Corrupt, Created, Lost, NewToken, Row, Store, StoreError
 
 log = logging.getLogger("partage.service")
 
@@ -160,18 +163,37 @@ class Controller:
     # what operator and agents may read
 
     async def ledger(self, collaboration: str, reader: str | None) -> AsyncIterator[bytes]:
-        """Return the ledger's lines, for the operator (None) or an agent."""
+        """Return the ledger's lines, for the operator (None) or an agent.
+
+        Every row is checked. If a row is not the one that was written, it is refused, or, if lines were already sent,
+        the last line says so: `{"error", "code"}`.
+        """
         book = await self.library.fresh(collaboration)
-        last = book.state.seq
+        last, head = book.state.seq, book.head
         salts = self.settlements.salts(book.state)
 
-        async def lines() -> AsyncIterator[bytes]:
-            after = 0
-            while after < last:
-                rows: list[Row] = await self.call(self.store.some_rows, collaboration, after, last)
-                yield b"".join(line_of(row, reader, salts) for row in rows)
-                after = rows[-1].seq
+        async def parts() -> AsyncIterator[bytes]:
+            chain = Chain()
+            while chain.seq < last:
+                rows: list[tuple[Row, bytes]] = await self.call(next_rows, self.store, collaboration, chain, last)
+                if not rows:
+                    raise lost(chain.seq + 1)
+                if chain.seq == last and chain.head != head:
+                    raise changed(last)
+                yield b"".join(line_of(row, reader, salts) for row, _ in rows)
                 await asyncio.sleep(0)  # a reader that is fast must not keep others waiting
+
+        later = parts()
+        first = await anext(later)
+
+        async def lines() -> AsyncIterator[bytes]:
+            yield first
+            try:
+                async for part in later:
+                    yield part
+            except Damaged as damaged:
+                log.error("damaged ledger", extra={"collaboration": collaboration, "reason": damaged.sentence})
+                yield msgspec.json.encode(Error(damaged.sentence, damaged.code)) + b"\n"
 
         return lines()
 
@@ -316,7 +338,10 @@ class Controller:
         """Return the rows that handed out a pull and that reported it, where there are any."""
         if not 0 < pull <= book.durable:
             return None, None
-        told: Row | None = await self.call(self.store.told, book.id, pull)
+        try:
+            told: Row | None = await self.call(self.store.told, book.id, pull)
+        except Corrupt as error:
+            raise Damaged(f"the report of pull {pull} cannot be read") from error
         return await self.receipts.row(book, pull), told and await self.receipts.row(book, told.seq)
 
     async def commits(

@@ -9,6 +9,7 @@ from typing import Any
 from partage.ledger import moves
 from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
+from partage.service.runtime.damage import Damaged
 from partage.service.runtime.system import System
 from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Writer
 from partage.service.store import NewToken, Store, StoreError
@@ -99,7 +100,13 @@ class Library:
         return book
 
     async def _load(self, collaboration: str) -> Book | None:
-        book: Book | None = await self._system.in_thread(Book.load, self.store, collaboration)
+        damages = self._writer.damages
+        damages.check(collaboration)
+        try:
+            book: Book | None = await self._system.in_thread(Book.load, self.store, collaboration)
+        except Refused as error:
+            damages.note(collaboration, error)
+            raise
         return book
 
     async def fresh(self, collaboration: str) -> Book:
@@ -123,7 +130,7 @@ class Library:
         except StoreError:
             raise
         except Exception as error:
-            if isinstance(error, Refused) and error.status == 503:
+            if isinstance(error, Refused) and error.status == 503 and not isinstance(error, Damaged):
                 raise
             reason = error.code if isinstance(error, Refused) else type(error).__name__
             log.warning("collaboration left out", extra={"collaboration": collaboration, "error": reason})

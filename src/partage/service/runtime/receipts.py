@@ -12,14 +12,13 @@ from partage.ledger.merkle import BLOCK, Tree, Unknown, leaf_hash
 from partage.ledger.receipts import Receipt, encoded_proof
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.service.runtime.book import Book
-from partage.service.runtime.damage import Damaged, changed, lost
+from partage.service.runtime.damage import Damaged, changed, lost, unreadable
 from partage.service.runtime.library import Library
 from partage.service.runtime.system import System
-from partage.service.store import Store
+from partage.service.store import Corrupt, Store
 
 T = TypeVar("T")
 
-READ_AT_ONCE = 16  # rows of a block, each of which can be large
 ATTEMPTS = 50  # to prove something; each reads a block of rows
 
 
@@ -78,10 +77,13 @@ class Receipts:
 
     async def row(self, book: Book, seq: int) -> Row:
         """Return a row from the store, if it is the one that was written."""
-        row: Row | None = await self._call(self._store.row, book.id, seq)
-        if row is None:
-            raise lost(seq)
-        leaf = leaf_hash(row_hash(row.salt, row.body))
+        try:
+            row: Row | None = await self._call(self._store.row, book.id, seq)
+            if row is None:
+                raise lost(seq)
+            leaf = leaf_hash(row_hash(row.salt, row.body))
+        except (Corrupt, TypeError) as error:  # a damaged database may even return values of other types
+            raise unreadable(seq) from error
         if await self.proven(book, lambda tree: tree.node(0, seq - 1)) != leaf:
             raise changed(seq)
         return row
@@ -100,10 +102,13 @@ class Receipts:
         hashes: list[bytes] = []
         start = block * BLOCK
         while len(hashes) < BLOCK:
-            limit = min(READ_AT_ONCE, BLOCK - len(hashes))
-            rows: list[Row] = await self._call(self._store.rows, book.id, start + len(hashes), limit)
+            after = start + len(hashes)
+            try:
+                rows: list[Row] = await self._call(self._store.some_rows, book.id, after, start + BLOCK)
+                hashes += [row_hash(row.salt, row.body) for row in rows]
+            except (Corrupt, TypeError) as error:
+                raise unreadable(after + 1) from error
             if not rows:
-                raise lost(start + len(hashes) + 1)
-            hashes += [row_hash(row.salt, row.body) for row in rows]
+                raise lost(after + 1)
         if not book.tree.recall(block, hashes):
             raise Damaged(f"one of the rows {start + 1} to {start + BLOCK} is not the one that was written")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from partage.ledger.merkle import Tree
 from partage.ledger.state import SNAPSHOT_FORMAT, State
-from partage.service.store import Store
+from partage.service.store import Corrupt, Store
 
 CHECKSUM_BYTES = 32
 
@@ -32,8 +32,12 @@ def dumped(state: State, head: str, tree: Tree) -> bytes:
 
 def last_snapshot(store: Store, collaboration: str) -> tuple[State, str, Tree] | None:
     """Return the state, head and tree of the last snapshot; None if there is none that fits the ledger."""
-    found = store.snapshot(collaboration, SNAPSHOT_FORMAT)
-    if found is None:
+    try:
+        found = store.snapshot(collaboration, SNAPSHOT_FORMAT)
+        row = None if found is None else store.row(collaboration, found[0])
+    except Corrupt:  # if it is a row, the load will say so
+        return None
+    if found is None or row is None or not isinstance(found[1], bytes):
         return None
     seq, stored = found
     content = stored[CHECKSUM_BYTES:]
@@ -46,5 +50,4 @@ def last_snapshot(store: Store, collaboration: str) -> tuple[State, str, Tree] |
         return None
     if state.config.collaboration != collaboration or not state.seq == tree.size == seq:
         return None
-    row = store.row(collaboration, seq)
-    return (state, kept.head, tree) if row is not None and row.head == kept.head else None
+    return (state, kept.head, tree) if row.head == kept.head else None

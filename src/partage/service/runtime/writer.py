@@ -19,6 +19,7 @@ from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.service.runtime.book import Book
+from partage.service.runtime.damage import Damaged, Damages, lost
 from partage.service.runtime.snapshots import dumped
 from partage.service.runtime.system import System
 from partage.service.runtime.timekeeper import Timekeeper
@@ -94,6 +95,7 @@ class Writer:
         self._tie_seed = tie_seed
         self.slots = 2 if store.several else 1
         self.snapshot_every = snapshot_every
+        self.damages = Damages(system.monotonic)
         self.tasks: dict[asyncio.Task[None], None] = {}
         self.timekeeper = Timekeeper(system, store.several)
         self._system = system
@@ -152,25 +154,25 @@ class Writer:
             book.jobs, book.taken = [], True
         return batch
 
-    async def _write(self, batch: Batch) -> None:
-        """Write a batch; repeat it after a lost race, or without a move that failed."""
-        books = [book for book, _ in batch.values()]
+    async def _write(self, whole: Batch) -> None:
+        """Write a batch; repeat it after a lost race, or without a move that failed or a ledger that is damaged."""
+        batch = dict(whole)
         for _attempt in range(ATTEMPTS):
-            await self._reload(books)
+            await self._reload(batch)
             try:
                 await self._transaction(batch)
             except Lost:
-                await self._reload(books)
+                await self._reload(batch)
             except Broken as broken:
-                await self._reload(books)
+                await self._reload(batch)
                 for _book, jobs in batch.values():
                     jobs[:] = [job for job in jobs if job is not broken.job]
                 broken.job.answer()
             except BaseException:
-                await self._reload(books)
+                await self._reload(batch)
                 raise
             else:
-                await self._keep_snapshots(books)
+                await self._keep_snapshots([book for book, _ in batch.values()])
                 return
         raise Refused(503, "busy", "The controller is busy; try again.")
 
@@ -203,7 +205,10 @@ class Writer:
 
     async def _catch_up(self, book: Book, news: list[Row]) -> None:
         for place in range(0, len(news), NEWS):
-            book.catch_up(news[place : place + NEWS])
+            try:
+                book.catch_up(news[place : place + NEWS])
+            except Damaged as damaged:  # they do not continue what we know: the reload will say which is wrong
+                raise Lost from damaged
             await self._breathe()
 
     async def _play_all(self, book: Book, jobs: list[Job], now: int) -> list[Row]:
@@ -244,13 +249,21 @@ class Writer:
         job.outcome = refused or Done(answer, book.head, rows)
         return rows
 
-    async def _reload(self, books: list[Book]) -> None:
-        """Reload the books whose state may differ from the disk."""
-        for book in books:
+    async def _reload(self, batch: Batch) -> None:
+        """Reload the books whose state may differ from the disk. One that cannot be read leaves the batch."""
+        for id, (book, jobs) in list(batch.items()):
             if not book.valid:
-                fresh = await self._system.in_thread(Book.load, self.store, book.id)
-                assert fresh is not None
-                book.replace(fresh)
+                try:
+                    self.damages.check(id)
+                    fresh = await self._system.in_thread(Book.load, self.store, id)
+                    if fresh is None:
+                        raise lost(1)
+                    book.replace(fresh)
+                except Refused as error:
+                    self.damages.note(id, error)
+                    for job in jobs:
+                        job.outcome = error
+                    del batch[id]
 
     async def keep_snapshot(self, book: Book) -> None:
         """Store a snapshot of a book that is in no transaction; moves that come in meanwhile wait."""

@@ -9,10 +9,22 @@ from sqlalchemy.exc import ArgumentError
 
 from partage.errors import require
 from partage.ledger.chain import Row
-from partage.service.store.interface import Busy, Created, Invite, Lost, NewToken, Store, StoreError, Writing
+from partage.service.store.interface import Busy, Corrupt, Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.sqlite import SqliteStore
 
-__all__ = ["Busy", "Created", "Invite", "Lost", "NewToken", "Row", "Store", "StoreError", "Writing", "open_store"]
+__all__ = [
+    "Busy",
+    "Corrupt",
+    "Created",
+    "Invite",
+    "Lost",
+    "NewToken",
+    "Row",
+    "Store",
+    "StoreError",
+    "Writing",
+    "open_store",
+]
 
 ALLOWED = "give the path of an SQLite file, or sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE"
 

@@ -9,7 +9,16 @@ import sqlalchemy as sa
 
 from partage.errors import PartageError
 from partage.ledger.chain import Row
-from partage.service.store.tables import collaborations, cosignatures, events, meta, sessions, snapshots, tokens
+from partage.service.store.tables import (
+    collaborations,
+    cosignatures,
+    events,
+    heads,
+    meta,
+    sessions,
+    snapshots,
+    tokens,
+)
 from partage.service.store.tables import invites as invites_
 
 T = TypeVar("T")
@@ -28,6 +37,10 @@ class StoreError(PartageError):
 
 class Busy(StoreError):
     """Another process has the database locked, and nothing was done: try again a little later."""
+
+
+class Corrupt(StoreError):
+    """The database itself finds that what it reads is damaged."""
 
 
 class Created(NamedTuple):
@@ -171,7 +184,7 @@ class Store(ABC):
         sizes = sizes.where(events.c.seq > after, up_to).order_by(events.c.seq).limit(PART // SMALLEST_ROW)
         count = taken = 0
         for (size,) in self._read(sizes):
-            taken += size + SMALLEST_ROW
+            taken += (size or 0) + SMALLEST_ROW  # a damaged row may have none
             if count and taken > PART:
                 break
             count += 1
@@ -186,6 +199,11 @@ class Store(ABC):
         """Return the row that reports this pull, or None if there is none."""
         found = self._read(_ledger(collaboration).where(events.c.pull == pull))
         return Row._make(found[0]) if found else None
+
+    def head(self, collaboration: str) -> tuple[int, str] | None:
+        """Return number and head of the last row, as stored apart from the rows; None if there is none."""
+        found = self._read(sa.select(heads.c.seq, heads.c.head).where(heads.c.collaboration == collaboration))
+        return (found[0].seq, found[0].head) if found else None
 
     def collaborations(self) -> list[str]:
         """Return the ids of all collaborations, in order of creation."""

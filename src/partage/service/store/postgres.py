@@ -52,6 +52,10 @@ def _insertion(table: str, **types: str) -> str:
 INSERT_EVENTS = _insertion(
     "events", collaboration="text", seq="bigint", body="bytea", salt="bytea", head="text", pull="bigint"
 )
+KEEP_HEADS = (
+    _insertion("heads", collaboration="text", seq="bigint", head="text")
+    + " ON CONFLICT (collaboration) DO UPDATE SET seq = excluded.seq, head = excluded.head"
+)
 INSERT_COLLABORATIONS = _insertion("collaborations", id="text", created="bigint", request="text")
 INSERT_TOKENS = _insertion("tokens", hashed="text", collaboration="text", agent="text")
 INSERT_INVITES = _insertion(
@@ -208,6 +212,7 @@ class _PostgresWriting(Writing):
             raise RuntimeError("This transaction is over.")
         driver = _driver(self._connection)
         lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
+        heads = [(collaboration, batch[-1].seq, batch[-1].head) for collaboration, batch in rows.items() if batch]
         last = [f"{collaboration} {batch[-1].seq}" for collaboration, batch in rows.items() if batch]
         with self._store._sentences():
             try:
@@ -216,6 +221,7 @@ class _PostgresWriting(Writing):
                     for statement, given in (
                         (INSERT_COLLABORATIONS, created),
                         (INSERT_EVENTS, lines),
+                        (KEEP_HEADS, heads),
                         (INSERT_TOKENS, tokens),
                         (INSERT_INVITES, invites),
                     ):

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 
 from partage.ledger.chain import Row
-from partage.service.store.interface import Busy, Created, Invite, Lost, NewToken, Store, StoreError, Writing
+from partage.service.store.interface import Busy, Corrupt, Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.tables import WrongSchema, bring_up_to_date
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ T = TypeVar("T")
 BUSY_MS = 10_000  # how long a write waits while a shell or a backup has the file locked, unless it must never wait
 READERS = 40  # connections that read at once, at most; opened when needed
 
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
 
@@ -38,6 +39,10 @@ def _insertion(table: str, *columns: str) -> str:
 
 
 INSERT_EVENT = _insertion("events", "collaboration", *Row._fields)
+KEEP_HEAD = (
+    "INSERT INTO heads (collaboration, seq, head) VALUES (?, ?, ?) "
+    "ON CONFLICT (collaboration) DO UPDATE SET seq = excluded.seq, head = excluded.head"
+)
 INSERT_COLLABORATION = _insertion("collaborations", "id", "created", "request")
 INSERT_TOKEN = _insertion("tokens", *NewToken._fields)
 INSERT_INVITE = _insertion("invites", *Invite._fields)
@@ -103,9 +108,12 @@ class SqliteStore(Store):
             raise StoreError(f"The SQLite file {self._name} {wrong}.") from wrong
         except PoolTimeout as error:
             raise StoreError(f"The SQLite file {self._name} has too many readers at once.") from error
+        except UnicodeDecodeError as error:  # even SQLite's message about it quotes the damage
+            raise Corrupt(f"The SQLite file {self._name} cannot be used: it is damaged.") from error
         except (DBAPIError, sqlite3.Error) as error:
             reason = error.orig if isinstance(error, DBAPIError) else error
-            raise StoreError(f"The SQLite file {self._name} cannot be used: {reason}.") from error
+            kind = Corrupt if _is_damage(reason) else StoreError
+            raise kind(f"The SQLite file {self._name} cannot be used: {reason}.") from error
 
     def _read(self, statement: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         with self._sentences(), self._readers.connect() as connection:
@@ -167,12 +175,14 @@ class SqliteStore(Store):
     ) -> None:
         """Write everything in one transaction."""
         lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
+        last = [(collaboration, batch[-1].seq, batch[-1].head) for collaboration, batch in rows.items() if batch]
         with self._turn, self._sentences():
             try:
                 with self._transaction():
                     if created:
                         self._driver.executemany(INSERT_COLLABORATION, created)
                     self._driver.executemany(INSERT_EVENT, lines)
+                    self._driver.executemany(KEEP_HEAD, last)
                     if tokens:
                         self._driver.executemany(INSERT_TOKEN, tokens)
                     if invites:
@@ -212,6 +222,12 @@ class _SqliteWriting(Writing):
     def rollback(self) -> None:
         """Roll back, unless committed; a second call does nothing."""
         self._over = True
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    """Whether an error says that the file is damaged, or that it has a text which is none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in DAMAGE or str(error).startswith("Could not decode to UTF-8")
 
 
 def _locked(path: Path) -> int:
