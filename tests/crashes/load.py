@@ -103,7 +103,7 @@ class Player:
                 agents.url,
                 agents.collaboration,
                 self.invite,
-                f"Agent {self.number}",
+                f"Agent {self.number} of {agents.folder.name}",
                 shares,
                 state=self.state,
                 transport=Wire(self),
