@@ -216,7 +216,7 @@ class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
 
 
 class Rotate(Requested, frozen=True, kw_only=True, tag="rotate"):
-    """A member gets a new token, which ends the old one (from format 5 on).
+    """A member gets a new token, which ends the old one, by itself or from the operator (from format 5 on).
 
     `epoch` counts its tokens. A member that signs may also bring a new public key; the operator never does.
     """

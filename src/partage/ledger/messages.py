@@ -93,6 +93,25 @@ class Leave(Body, frozen=True, kw_only=True):
     """A request to leave. It is sent without a body."""
 
 
+class Rotate(Body, frozen=True, kw_only=True):
+    """A request for a new token, which ends the old one. A member that signs may bring a new public key."""
+
+    key: str | None = None
+    request: str | None = None
+
+
+class Renew(Body, frozen=True, kw_only=True):
+    """The operator's request for a member's new token, which ends the old one."""
+
+    request: str | None = None
+
+
+class Remove(Body, frozen=True, kw_only=True):
+    """Why an agent is removed; all members read it."""
+
+    reason: str
+
+
 class SetAside(Body, frozen=True, kw_only=True):
     """Why an agent's broadcasts are set aside; all members read it."""
 
@@ -135,6 +154,14 @@ class Joined(Struct, omit_defaults=True):
     receipt: Receipt | None = None
     name: str = ""
     terms: str = ""
+
+
+class NewToken(Struct, omit_defaults=True):
+    """An agent's new token, which is shown only once, and the receipt of its row."""
+
+    agent: str
+    token: str
+    receipt: Receipt | None = None
 
 
 class Pull(Struct, omit_defaults=True):
@@ -210,6 +237,14 @@ class Aside(Struct):
     reason: str
 
 
+class Removed(Struct):
+    """An agent that the operator removed, and why."""
+
+    agent: str
+    name: str
+    reason: str
+
+
 class DrawView(Struct, omit_defaults=True):
     """The draw of the tie order: its members, those that have revealed their nonces, and whether it is over.
 
@@ -243,8 +278,8 @@ class BoardView(Struct):
 
     `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
     to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
-    most three. `set_aside` has the agents whose broadcasts are not on the board.
-    `tie_order` is empty until it is fixed, and `drawing` says for whom that waits, once it has begun.
+    most three. `set_aside` has the agents whose broadcasts are not on the board, and `removed` those that the
+    operator removed. `tie_order` is empty until it is fixed; `drawing` says for whom that waits, once it has begun.
     """
 
     version: int
@@ -261,6 +296,7 @@ class BoardView(Struct):
     waiting: list[OpenClaim] = []
     set_aside: list[Aside] = []
     drawing: Drawing | None = None
+    removed: list[Removed] = []
 
 
 class CollaborationView(Struct):
@@ -308,8 +344,9 @@ class AgentView(Struct):
     """An agent, as the operator and the agent itself see it.
 
     `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
-    seconds until it may claim again. `receipt` is that of a change of consent. `key` is its public key, and `number`
-    that of its last signed request.
+    seconds until it may claim again. `removed` is the reason for which the operator removed it; it has then also
+    `left`. `revoked` says whether the operator ended its token. `receipt` is that of a change of consent. `key` is
+    its public key, and `number` that of its last signed request.
     """
 
     agent: str
@@ -324,6 +361,8 @@ class AgentView(Struct):
     claim_in: float = 0.0
     key: str = ""
     number: int = 0
+    removed: str = ""
+    revoked: bool = False
     receipt: Receipt | None = None
 
 

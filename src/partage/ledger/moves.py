@@ -24,7 +24,10 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Remove,
     Reveal,
+    Revoke,
+    Rotate,
     Run,
     SetAside,
     Tell,
@@ -104,6 +107,43 @@ def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
     return turn.write(SetAside, agent=agent, reason=reason, version=state.version + 1, active=())
 
 
+def remove(turn: Turn, agent: str, reason: str) -> Remove:
+    """End a membership, for a reason that all members read. Its broadcasts and its row of the settlement stay."""
+    state = _open(turn)
+    member = _known(state, agent)
+    if member.removed:
+        raise conflict("removed", "This agent has already been removed; the reason stays.")
+    lapse(turn)
+    return turn.write(Remove, agent=agent, reason=reason)
+
+
+def revoke(turn: Turn, agent: str) -> None:
+    """End an agent's token; if it has none any more, nothing happens."""
+    if not _known(_open(turn), agent).revoked:
+        turn.write(Revoke, agent=agent)
+
+
+def renew(turn: Turn, agent: str) -> Rotate:
+    """Give an agent a new token, which ends the old one. The operator cannot change its key."""
+    return turn.write(Rotate, agent=agent, epoch=_known(_open(turn), agent).epoch + 1)
+
+
+def _known(state: State, agent: str) -> Member:
+    """Return an agent of a collaboration whose terms know tokens that end."""
+    _check_terms(state)
+    if agent not in state.members:
+        raise missing("no_such_agent", "There is no such agent in this collaboration; agents lists them.", "agent")
+    return state.members[agent]
+
+
+def _check_terms(state: State) -> None:
+    if state.format < 5:
+        sentence = (
+            "This collaboration was created by an earlier release, whose terms know no end of a token or member."
+        )
+        raise conflict("earlier_terms", sentence)
+
+
 # --- joining, consent, leaving --------------------------------------------------------------------------------
 
 
@@ -162,8 +202,7 @@ def _check_joining(
         if signed is not None:
             raise _wrong_signature("The request is signed, and brings no key.")
         return
-    if any(member.key == key for member in state.members.values()):
-        raise conflict("key_used", "A member of this collaboration has this key; make another one.", "key")
+    _check_key(state, key)
     if signed is None:
         if state.config.signed is True:
             raise _signature_required()
@@ -171,6 +210,11 @@ def _check_joining(
     contents = {"name": name, "shares": named(shares, state.config.arms), "tie_commitment": tie_commitment or None}
     if not is_signed(key, signed, "join", state.config.collaboration, key=key, **contents):
         raise _wrong_signature()
+
+
+def _check_key(state: State, key: str) -> None:
+    if any(member.key == key for member in state.members.values()):
+        raise conflict("key_used", "A member of this collaboration has this key; make another one.", "key")
 
 
 def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None = None) -> int | None:
@@ -203,6 +247,20 @@ def leave(turn: Turn, agent: str) -> None:
         _check_signature(turn, member, "leave")
         _check_number(turn, member)
         turn.write_asked(Leave, agent=agent)
+
+
+def rotate(turn: Turn, agent: str, key: str | UnsetType = UNSET) -> Rotate:
+    """Give the agent a new token, which ends the old one, and a new key, if it signs with the old one."""
+    state = _open(turn)
+    _check_terms(state)
+    member = state.members[agent]
+    if key is not UNSET:
+        if turn.signed is None:
+            raise _signature_required("A new key must be signed by the old one: send the header Partage-Signature.")
+        _check_key(state, key)
+    _check_signature(turn, member, "rotate", key=key or None)
+    _check_number(turn, member)
+    return turn.write_asked(Rotate, agent=agent, epoch=member.epoch + 1, key=key)
 
 
 # --- the tie order --------------------------------------------------------------------------------------------
@@ -362,6 +420,8 @@ def _told(state: State, agent: str, rows: PullRows, reward: float) -> Tell:
         raise _other_agents()
     if isinstance(handed, Commit):
         raise forbidden("commit_pull", "This is a commit pull: its reward is private and is not reported.")
+    if state.members[agent].removed:
+        raise _was_removed(state.members[agent])
     if state.members[agent].aside:
         sentence = "The operator set your broadcasts aside, which cancelled this pull; do not report it."
         raise forbidden("claim_cancelled", sentence)
@@ -461,9 +521,31 @@ def _open(turn: Turn) -> State:
 def _present(turn: Turn, agent: str) -> Member:
     """Return an agent that has not left."""
     member = turn.state.members[agent]
+    if member.removed:
+        raise _was_removed(member)
     if member.left:
         raise conflict("left", "You left this collaboration; you can join again with a new invite.")
     return member
+
+
+def _was_removed(member: Member) -> Refused:
+    return conflict("removed", f"The operator removed you from this collaboration: {member.removed}")
+
+
+def check_token(state: State, agent: str, epoch: int) -> None:
+    """Check that the token of a request, which has this epoch, is the agent's last one and was not revoked.
+
+    Raises
+    ------
+    Refused
+        The token has ended.
+    """
+    member = state.members[agent]
+    if member.revoked or epoch != member.epoch:
+        sentence = (
+            "This token has ended: you got a new one, or the operator revoked it; ask the operator for another."
+        )
+        raise Refused(401, "token_ended", sentence)
 
 
 def _check_signature(turn: Turn, member: Member, kind: str, **contents: object) -> None:
@@ -487,8 +569,9 @@ def _check_number(turn: Turn, member: Member) -> None:
         raise conflict("number_used", sentence)
 
 
-def _signature_required() -> Refused:
-    sentence = "Members of this collaboration sign their requests: send the header Partage-Signature."
+def _signature_required(
+    sentence: str = "Members of this collaboration sign their requests: send the header Partage-Signature.",
+) -> Refused:
     return forbidden("signature_required", sentence)
 
 

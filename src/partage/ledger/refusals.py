@@ -20,6 +20,7 @@ CODES: dict[str, str] = {
     # 401: who is asking
     "no_token": "The call needs a token, an invite or a session, and none was sent.",
     "unknown_token": "The token is not known.",
+    "token_ended": "The agent got a new token, or the operator revoked this one.",
     "session_over": "The browser's session has ended.",
     "unknown_invite": "The invite is not known.",
     # 403: not permitted
@@ -45,6 +46,8 @@ CODES: dict[str, str] = {
     # 409: conflicts with the current state
     "closed": "The collaboration is closed.",
     "left": "The agent has left the collaboration.",
+    "removed": "The operator removed the agent from the collaboration.",
+    "earlier_terms": "The collaboration was created by an earlier release, whose terms do not have this.",
     "set_aside": "The operator set the agent's broadcasts aside.",
     "horizon_used": "The agent has used all pulls of the horizon.",
     "no_public_arm": "No agent shares an arm yet.",

@@ -24,8 +24,11 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Remove,
     Requested,
     Reveal,
+    Revoke,
+    Rotate,
     SetAside,
     Tell,
     Tick,
@@ -101,8 +104,9 @@ class Member(Struct):
     number: int = 0  # of its last signed request
     tie_commitment: str = ""  # the hash of its nonce; empty if it did not commit to one
     epoch: int = 0  # how often it got a new token
+    rotated: int = 0  # the seq of the event that gave it the last one; 0 if that was joining
     revoked: bool = False  # whether the operator ended its token
-    removed: str = ""  # why the operator ended its membership; empty if it did not
+    removed: str = ""  # why the operator ended its membership; empty if it did not. It has then also `left`
 
 
 class _Snapshot(Struct):
@@ -471,6 +475,19 @@ class State:
         self._set_shares(self.members[event.agent], ())
         self.members[event.agent].left = True
 
+    def _rotate(self, event: Rotate) -> None:
+        member = self.members[event.agent]
+        member.epoch, member.rotated, member.revoked = event.epoch, event.seq, False
+        member.key = event.key or member.key
+
+    def _revoke(self, event: Revoke) -> None:
+        self.members[event.agent].revoked = True
+
+    def _remove(self, event: Remove) -> None:
+        member = self.members[event.agent]
+        self._set_shares(member, ())
+        member.left, member.removed = True, event.reason
+
     def _close(self, event: Close) -> None:
         self.closed = event
 
@@ -665,5 +682,8 @@ _FOLD: dict[type, Any] = {
     Tick: State._tick,
     Consent: State._consent,
     Leave: State._leave,
+    Rotate: State._rotate,
+    Revoke: State._revoke,
+    Remove: State._remove,
     Close: State._close,
 }

@@ -16,6 +16,7 @@ from partage.ledger.messages import (
     Drawing,
     DrawView,
     OpenClaim,
+    Removed,
 )
 from partage.ledger.refusals import missing
 from partage.ledger.state import State
@@ -66,6 +67,7 @@ def board_view(state: State) -> BoardView:
         waiting=[] if state.closed else _waiting(state),
         set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
         drawing=_drawing(state),
+        removed=[Removed(one.id, one.name, one.removed) for one in state.members.values() if one.removed],
     )
 
 
@@ -177,6 +179,8 @@ def agent_views(state: State, now: int) -> list[AgentView]:
             claim_in=max(0, state.next_claim(member.id) - now) / 1000,
             key=member.key,
             number=member.number,
+            removed=member.removed,
+            revoked=member.revoked,
         )
         for member in state.members.values()
     ]

@@ -134,8 +134,8 @@ def test_several_collaborations_are_written_at_once(store):
             invites=[Invite("code", "i1", "new", 1, 2, False)],
         )
     assert [len(store.rows(name)) for name in ("one", "two", "new")] == [1, 2, 1]
-    assert store.token("token") == ("new", "ada")
-    assert store.token("other") == ("two", "bob")
+    assert store.token("token") == ("token", "new", "ada", 0)
+    assert store.token("other") == ("other", "two", "bob", 0)
     assert store.token("none") is None
     assert store.invite("code") == Invite("code", "i1", "new", 1, 2, False)
 

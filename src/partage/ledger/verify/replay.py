@@ -20,8 +20,11 @@ from partage.ledger.events import (
     Lapse,
     Leave,
     Order,
+    Remove,
     Requested,
     Reveal,
+    Revoke,
+    Rotate,
     SetAside,
     Tell,
     Tick,
@@ -131,8 +134,8 @@ class Replay:
             self.ceilings_checked = check_close(state, event, Reader(owner, self.hidden, self.salts))
             state.apply(event)
             return
-        if isinstance(event, Requested) and event.signature is UNSET:
-            self.unsigned += 1
+        if isinstance(event, Requested) and event.signature is UNSET and not isinstance(event, Rotate):
+            self.unsigned += 1  # a new token without a signature is from the operator
         if isinstance(event, Tick):
             self._check_tick(state, event)
         elif isinstance(event, Commit):
@@ -287,6 +290,24 @@ def _set_aside(turn: Turn, event: SetAside) -> None:
     moves.set_aside(turn, event.agent, event.reason)
 
 
+def _rotate(turn: Turn, event: Rotate) -> None:
+    if turn.signed is None and event.key is UNSET:
+        moves.renew(turn, event.agent)  # in a collaboration without signatures, this may also be the member
+    else:
+        checked_key(event.key or None)
+        moves.rotate(turn, event.agent, event.key)
+
+
+def _revoke(turn: Turn, event: Revoke) -> None:
+    moves.revoke(turn, event.agent)
+
+
+def _remove(turn: Turn, event: Remove) -> None:
+    if checked_reason(event.reason) != event.reason:
+        raise Wrong("its reason is not in the form in which the controller stores it.")
+    moves.remove(turn, event.agent, event.reason)
+
+
 _MOVES: dict[type, Callable[..., None]] = {
     Create: _create,
     Join: _join,
@@ -301,6 +322,9 @@ _MOVES: dict[type, Callable[..., None]] = {
     Consent: _consent,
     Leave: _leave,
     SetAside: _set_aside,
+    Rotate: _rotate,
+    Revoke: _revoke,
+    Remove: _remove,
 }
 
 

@@ -97,6 +97,9 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
     paid = "" if state.names_commits else " No amount depends on a commit pull."
     found.trusted.append(f"Agents reported the rewards that they saw and the commit pulls that they made.{paid}")
     aside = [member.name for member in state.members.values() if member.aside]
+    removed = [member.name for member in state.members.values() if member.removed]
+    if removed:
+        found.trusted.append(f"The operator had good reason to remove {', '.join(removed)}.")
     if aside:
         found.trusted.append(f"The operator had good reason to set the broadcasts of {', '.join(aside)} aside.")
     if replay.unsigned:

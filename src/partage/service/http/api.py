@@ -38,7 +38,7 @@ from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.readiness import Readiness
-from partage.service.runtime.sessions import UNSIGNED, By
+from partage.service.runtime.sessions import By
 
 log = logging.getLogger("partage.service")
 
@@ -52,15 +52,17 @@ async def own_book(request: AnyRequest, id: str) -> tuple[Controller, Book, str]
 
 
 def by_whom(request: AnyRequest) -> By:
-    """Return what else came with the request of a member: its signature."""
+    """Return what else came with the request of a member: its signature, and the epoch of its token."""
+    found = request.scope.get("partage")  # not where an invite is the bearer token
+    epoch = None if found is None else who_of(request).epoch
     value = request.headers.get(signatures.HEADER)
     if value is None:
-        return UNSIGNED
+        return By(None, epoch)
     signed = signatures.read_header(value)
     if signed is None:
         sentence = f"The header {signatures.HEADER} must be the request's number, a space, and 64 bytes in base64."
         raise invalid(signatures.HEADER, sentence)
-    return By(signed)
+    return By(signed, epoch)
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -140,6 +142,55 @@ async def set_aside(
     log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
     views = controller.agents(await controller.library.fresh(id))
     return next(view for view in views if view.agent == agent)
+
+
+@post(
+    "/collaborations/{id:str}/agents/{agent:str}/remove",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Remove an agent",
+    **described(*WRITES, 404),
+)
+async def remove(
+    request: AnyRequest, id: FromPath[str], agent: FromPath[str], data: JSONBody[messages.Remove]
+) -> messages.AgentView:
+    """End a membership, for a reason that all members read. Broadcasts and the settlement's row stay."""
+    controller = controller_of(request)
+    await controller.remove(id, agent, data.reason)
+    log.info("agent removed", extra={"collaboration": id, "agent": agent})
+    views = controller.agents(await controller.library.fresh(id))
+    return next(view for view in views if view.agent == agent)
+
+
+@post(
+    "/collaborations/{id:str}/agents/{agent:str}/token",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Make a new token for an agent",
+    **described(*WRITES, 404, kind=BareCall),
+)
+async def renew(
+    request: AnyRequest,
+    id: FromPath[str],
+    agent: FromPath[str],
+    data: JSONBody[messages.Renew] = messages.Renew(),  # noqa: B008
+) -> messages.NewToken:
+    """Make a new token for an agent that lost its own, which ends. Its key stays."""
+    made = await controller_of(request).renew(id, agent, secret_of(request), data.request)
+    log.info("token renewed", extra={"collaboration": id, "agent": agent})
+    return made
+
+
+@delete(
+    "/collaborations/{id:str}/agents/{agent:str}/token",
+    middleware=[operator_only],
+    summary="Revoke an agent's token",
+    **described(*READS, 409),
+)
+async def revoke_token(request: AnyRequest, id: FromPath[str], agent: FromPath[str]) -> None:
+    """End an agent's token and its browser sessions, at once."""
+    await controller_of(request).revoke(id, agent)
+    log.info("token revoked", extra={"collaboration": id, "agent": agent})
 
 
 @post(
@@ -236,12 +287,12 @@ async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
 )
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the board now and after each change; several changes may be sent as one."""
-    controller = controller_of(request)
+    controller, who = controller_of(request), who_of(request)
     await controller.library.book(id)
 
     async def boards() -> AsyncIterator[bytes]:
         last = b""
-        async for book in controller.watch(id):
+        async for book in controller.watch(id, who):
             if book is None:
                 yield b": still here\n\n"
                 continue
@@ -411,6 +462,25 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     return view
 
 
+@post(
+    "/collaborations/{id:str}/agents/me/token",
+    middleware=[agent_only],
+    status_code=200,
+    summary="Get a new token",
+    **described(*WRITES, kind=BareCall),
+)
+async def rotate(
+    request: AnyRequest,
+    id: FromPath[str],
+    data: JSONBody[messages.Rotate] = messages.Rotate(),  # noqa: B008
+) -> messages.NewToken:
+    """Get a new token, which ends the old one at once, and bring a new key, signed by the old one."""
+    controller, book, agent = await own_book(request, id)
+    made = await controller.rotate(book, agent, secret_of(request), data, seen_by(request), by_whom(request))
+    log.info("token rotated", extra={"collaboration": id, "agent": agent})
+    return made
+
+
 @delete(
     "/collaborations/{id:str}/agents/me",
     middleware=[agent_only],
@@ -460,6 +530,19 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
     return Response(found.text(controller_of(request)), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-API: list[Any] = [create, collaborations, collaboration, agents, set_aside, invite, invites, revoke, close]
-API += [board, events, settlement, ledger, join, draw, reveal, ask, tell, commits, me, consent, leave]
+API: list[Any] = [
+    create,
+    collaborations,
+    collaboration,
+    agents,
+    set_aside,
+    remove,
+    renew,
+    revoke_token,
+    invite,
+    invites,
+    revoke,
+    close,
+]
+API += [board, events, settlement, ledger, join, draw, reveal, ask, tell, commits, me, consent, rotate, leave]
 API += TRANSPARENCY

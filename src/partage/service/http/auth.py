@@ -72,6 +72,8 @@ async def identify(connection: Connection) -> Who:
         safe = connection.scope.get("method") in ("GET", "HEAD")
         if not safe:
             check_csrf(session, connection.headers.get("x-csrf-token", ""))
+    if connection.scope.get("method") in ("GET", "HEAD", "PUT"):  # what else writes checks it as it writes
+        await controller.admit(who)
     connection.scope["partage"] = (secret, who)  # type: ignore[typeddict-unknown-key]
     return who
 

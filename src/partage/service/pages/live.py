@@ -33,6 +33,7 @@ from partage.ledger.state import State
 from partage.service.pages.html import counted, listed, money
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.sessions import Who
 from partage.service.runtime.settlements import PREVIEW_PAUSE
 
 FEED = 40  # sentences on a page
@@ -285,13 +286,13 @@ async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
 
 
 async def live(
-    controller: Controller, book: Book, snapshot: Callable[[Book, list[AnyEvent]], Snapshot], agent: str | None
+    controller: Controller, book: Book, snapshot: Callable[[Book, list[AnyEvent]], Snapshot], who: Who
 ) -> AsyncIterator[bytes]:
     """Send a snapshot now and after each change, and the settlement whenever it is recomputed.
 
     The two are separate messages: a settlement can take a second, and the board does not wait for it.
     """
-    changes = controller.watch(book.id)
+    changes, agent = controller.watch(book.id, who), who.agent
     earlier = await earlier_events(controller, book)
     loop = asyncio.get_running_loop()
     ends = loop.time() + LONGEST

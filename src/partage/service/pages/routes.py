@@ -39,7 +39,7 @@ from partage.service.pages.proposal import Proposed, proposed
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh, same
-from partage.service.runtime.sessions import SESSION_TIME, Who
+from partage.service.runtime.sessions import SESSION_TIME, By, Who
 from partage.settle import ALONE, COVERAGE
 
 log = logging.getLogger("partage.service")
@@ -57,7 +57,9 @@ async def seen(request: AnyRequest) -> tuple[str, Who]:
     session = request.cookies.get(COOKIE)
     if session is None:
         raise Refused(401, "no_token", "Log in first.")
-    return session, await controller_of(request).sessions.session(session)
+    who = await controller_of(request).sessions.session(session)
+    await controller_of(request).admit(who)
+    return session, who
 
 
 async def maybe_seen(request: AnyRequest) -> tuple[str, Who] | None:
@@ -134,7 +136,9 @@ async def login(request: AnyRequest) -> Response[Any]:
         return login_page(request, status=403, next=next_page, error=sentence)
     try:
         with guard_of(request.scope).log_in(address_of(request.scope)):
-            session, who = await controller_of(request).sessions.log_in(form.get("token", "").strip())
+            token = form.get("token", "").strip()
+            await controller_of(request).admit(await controller_of(request).sessions.who(token))
+            session, who = await controller_of(request).sessions.log_in(token)
     except Refused as refusal:
         log.warning("log-in failed", extra={"address": address_of(request.scope), "code": refusal.code})
         if refusal.status != 401:
@@ -334,7 +338,7 @@ async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     await operator(request)
     controller = controller_of(request)
     book = await controller.library.fresh(id)
-    stream = live.live(controller, book, live.operator_snapshot, None)
+    stream = live.live(controller, book, live.operator_snapshot, Who())
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
@@ -422,15 +426,16 @@ async def me(request: AnyRequest) -> Response[Any]:
 @get("/me/events", middleware=[streaming])
 async def my_events(request: AnyRequest) -> Stream:
     """Send a member's snapshots: the board, and their own pulls."""
+    _, who = await seen(request)
     controller, book, agent = await own(request)
-    stream = live.live(controller, book, lambda book, earlier: live.member_snapshot(book, earlier, agent), agent)
+    stream = live.live(controller, book, lambda book, earlier: live.member_snapshot(book, earlier, agent), who)
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
 @post("/me/consent", status_code=200)
 async def consent(request: AnyRequest) -> Response[Any]:
     """Start or stop sharing one arm."""
-    _, _, form = await posted(request)
+    _, who, form = await posted(request)
     controller, book, agent = await own(request)
     arms, member = book.state.config.arms, book.state.members[agent]
     place = form.get("arm", "")
@@ -439,7 +444,8 @@ async def consent(request: AnyRequest) -> Response[Any]:
     changed = member.shares | {int(place)} if form.get("shared") else member.shares - {int(place)}
     if changed != member.shares:
         guard_of(request.scope).costly("consent", (book.id, agent))
-        await controller.consent(book, agent, [arms[arm] for arm in sorted(changed)])
+        by = By(epoch=who.epoch)
+        await controller.consent(book, agent, [arms[arm] for arm in sorted(changed)], by=by)
     return page("consent.html", config=book.state.config, state=book.state, member=book.state.members[agent])
 
 

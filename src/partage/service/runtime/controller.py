@@ -38,9 +38,11 @@ from partage.ledger.messages import (
     NewCollaboration,
     Pull,
     Revealed,
+    Rotate,
     Told,
     checked_new_collaboration,
 )
+from partage.ledger.messages import NewToken as NewAgentToken
 from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered
@@ -53,7 +55,7 @@ from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
 from partage.service.runtime.receipts import Receipts
 from partage.service.runtime.server_secret import ServerSecret
-from partage.service.runtime.sessions import UNSIGNED, By, Sessions
+from partage.service.runtime.sessions import THE_OPERATOR, UNSIGNED, By, Sessions, Who
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.witnesses import Witnesses
@@ -201,8 +203,11 @@ class Controller:
         """Return the agents now, in order of joining."""
         return agent_views(book.state, self.library.timekeeper.of(book))
 
-    async def watch(self, collaboration: str) -> AsyncIterator[Book | None]:
-        """Yield the collaboration now and after each change, coalesced, and None after a long time without one."""
+    async def watch(self, collaboration: str, who: Who = THE_OPERATOR) -> AsyncIterator[Book | None]:
+        """Yield the collaboration now and after each change, coalesced, and None after a long time without one.
+
+        It ends with the token of whoever watches.
+        """
         book = await self.library.fresh(collaboration)
         changed = asyncio.Event()
         changed.set()
@@ -219,6 +224,8 @@ class Controller:
                     return
                 await book.on_disk()
                 if book.valid:
+                    if _has_ended(book, who):
+                        return
                     yield book
                 await asyncio.sleep(book.pause(PAUSE))
                 if book.shown_is_old:
@@ -228,14 +235,28 @@ class Controller:
 
     # the agents' requests
 
-    def _put(self, book: Book, by: By, move: Callable[[moves.Turn], Any]) -> "asyncio.Future[Done]":
-        """Queue the move of a member's request, with its signature."""
+    async def admit(self, who: Who) -> None:
+        """Refuse an agent whose token has ended, by what is on disk now. Requests that write check it as they do."""
+        if who.collaboration is not None:
+            _check_token(await self.library.fresh(who.collaboration), who)
 
-        def signed(turn: moves.Turn) -> Any:
+    def _put(
+        self,
+        book: Book,
+        agent: str,
+        by: By,
+        move: Callable[[moves.Turn], Any],
+        tokens: list[NewToken] | None = None,
+    ) -> "asyncio.Future[Done]":
+        """Queue the move of a member's request, with its signature, unless its token has ended by then."""
+
+        def own(turn: moves.Turn) -> Any:
+            if by.epoch is not None:
+                moves.check_token(turn.state, agent, by.epoch)
             turn.signed = by.signed
             return move(turn)
 
-        return self.library.put(book, signed)
+        return self.library.put(book, own, tokens)
 
     async def join(self, collaboration: str, code: str, new: NewAgent, by: By = UNSIGNED) -> tuple[str, str]:
         """Let an agent join with an invite; return its id and its token."""
@@ -274,7 +295,7 @@ class Controller:
 
     async def _agent_of(self, token: str) -> str | None:
         found = await self.call(self.store.token, secrets.hashed(token))
-        return None if found is None else found[1]
+        return None if found is None else str(found.agent)
 
     # In what follows, `seen` is the number of rows of the checkpoint that the agent has: its receipt continues it.
     # `by` is what else came with the request.
@@ -294,7 +315,7 @@ class Controller:
         """Take an agent's nonce for the tie order; repeating it returns the same answer."""
         checked_nonce(nonce)
         await self.receipts.expect(book, seen)
-        done = await self._put(book, by, lambda turn: moves.reveal(turn, agent, nonce))
+        done = await self._put(book, agent, by, lambda turn: moves.reveal(turn, agent, nonce))
         return Revealed(await self.receipts.of(book, done.answer, seen, done.rows))
 
     async def ask(
@@ -308,7 +329,7 @@ class Controller:
     ) -> Pull | None:
         """Hand out an agent's next pull."""
         await self.receipts.expect(book, seen)
-        done = await self._put(book, by, lambda turn: moves.ask(turn, agent, request, explore_only))
+        done = await self._put(book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only))
         answered: Answered | None = done.answer
         if answered is None:
             return None
@@ -322,7 +343,7 @@ class Controller:
         """Accept an agent's report; repeating it returns the same answer."""
         checked_reward(reward)
         await self.receipts.expect(book, seen)
-        done = await self._put(book, by, lambda turn: moves.tell(turn, agent, pull, reward))
+        done = await self._put(book, agent, by, lambda turn: moves.tell(turn, agent, pull, reward))
         if done.answer is not None:
             return Told(
                 done.answer.version, done.head, await self.receipts.of(book, done.answer.seq, seen, done.rows)
@@ -330,7 +351,7 @@ class Controller:
         # The pull is not an open claim: look it up in the ledger.
         handed, told = await self._rows_of(book, pull)
         rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
-        done = await self._put(book, by, lambda turn: moves.tell(turn, agent, pull, reward, rows))
+        done = await self._put(book, agent, by, lambda turn: moves.tell(turn, agent, pull, reward, rows))
         receipt = await self.receipts.of(book, done.answer.seq, seen, [told] if told else done.rows)
         return Told(done.answer.version, told.head if told else done.head, receipt)
 
@@ -363,7 +384,9 @@ class Controller:
                 raise not_allowed(f"runs[{place}].pulls")
             runs.append(Run(run.version, book.arms[run.arm], run.pulls))
         await self.receipts.expect(book, seen)
-        done = await self._put(book, by, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed))
+        done = await self._put(
+            book, agent, by, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed)
+        )
         seq = done.answer.seq
         row = next((row for row in done.rows if row.seq == seq), None) or await self.receipts.row(book, seq)
         return Told(done.answer.version, row.head, await self.receipts.of(book, seq, seen, [row]))
@@ -381,9 +404,97 @@ class Controller:
         arms = checked_arms("shares", shares, book.arms)
         checked_request(request)
         await self.receipts.expect(book, seen)
-        done = await self._put(book, by, lambda turn: moves.consent(turn, agent, arms, request))
+        done = await self._put(book, agent, by, lambda turn: moves.consent(turn, agent, arms, request))
         return None if done.answer is None else await self.receipts.of(book, done.answer, seen, done.rows)
+
+    async def rotate(
+        self, book: Book, agent: str, secret: str, new: Rotate, seen: int | None = None, by: By = UNSIGNED
+    ) -> NewAgentToken:
+        """Give an agent a new token, and end the old one, `secret`; repeating the request returns the same token."""
+        key = checked_key(new.key) or UNSET
+        await self.receipts.expect(book, seen)
+
+        def put(tokens: list[NewToken], token: str) -> "asyncio.Future[Done]":
+            def move(turn: moves.Turn) -> int:
+                rotated = moves.rotate(turn, agent, key)
+                tokens.append(NewToken(secrets.hashed(token), book.id, agent, rotated.epoch))
+                return rotated.seq
+
+            return self._put(book, agent, by, move, tokens)
+
+        return await self._new_token(book, agent, secret, new.request, seen, put)
+
+    async def renew(self, collaboration: str, agent: str, secret: str, request: str | None) -> NewAgentToken:
+        """Give an agent a new token in the operator's name; repeating the request returns the same token."""
+        book = await self.library.fresh(collaboration)
+        last = book.state.members[agent].epoch if agent in book.state.members else 0
+
+        def put(tokens: list[NewToken], token: str) -> "asyncio.Future[Done]":
+            def move(turn: moves.Turn) -> int:
+                if agent in turn.state.members and turn.state.members[agent].epoch != last:
+                    raise conflict("stale", "This agent has just got another token; try again.")
+                rotated = moves.renew(turn, agent)
+                tokens.append(NewToken(secrets.hashed(token), book.id, agent, rotated.epoch))
+                return rotated.seq
+
+            return self.library.put(book, move, tokens)
+
+        return await self._new_token(book, agent, secret, request, None, put)
+
+    async def _new_token(
+        self,
+        book: Book,
+        agent: str,
+        secret: str,
+        request: str | None,
+        seen: int | None,
+        put: "Callable[[list[NewToken], str], asyncio.Future[Done]]",
+    ) -> NewAgentToken:
+        """Make a token with the move that `put` queues, unless the same request made it before."""
+        if checked_request(request) is None:
+            token = secrets.fresh(secrets.AGENT, self.system.random_bytes)
+            done = await put([], token)
+            return NewAgentToken(agent, token, await self.receipts.of(book, done.answer, seen, done.rows))
+        token = secrets.derived(secrets.AGENT, secret, "token", book.id, agent, str(request))
+        before: NewToken | None = await self.call(self.store.token, secrets.hashed(token))
+        if before is None:
+            try:
+                done = await put([], token)
+                return NewAgentToken(agent, token, await self.receipts.of(book, done.answer, seen, done.rows))
+            except Refused:  # perhaps the same request arrived twice at once
+                before = await self.call(self.store.token, secrets.hashed(token))
+                if before is None:
+                    raise
+        book = await self.library.fresh(book.id)
+        moves.check_token(book.state, agent, before.epoch)
+        return NewAgentToken(agent, token, await self.receipts.of(book, book.state.members[agent].rotated, seen))
+
+    async def revoke(self, collaboration: str, agent: str) -> None:
+        """End an agent's token."""
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.revoke(turn, agent))
+
+    async def remove(self, collaboration: str, agent: str, reason: str) -> None:
+        """End a membership."""
+        reason = checked_reason(reason)
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.remove(turn, agent, reason))
 
     async def leave(self, book: Book, agent: str, by: By = UNSIGNED) -> None:
         """Let an agent leave."""
-        await self._put(book, by, lambda turn: moves.leave(turn, agent))
+        await self._put(book, agent, by, lambda turn: moves.leave(turn, agent))
+
+
+def _check_token(book: Book, who: Who) -> None:
+    """Refuse an agent whose token has ended."""
+    if who.agent is not None:
+        moves.check_token(book.state, who.agent, who.epoch)
+
+
+def _has_ended(book: Book, who: Who) -> bool:
+    """Whether the token of whoever watches has ended."""
+    try:
+        _check_token(book, who)
+    except Refused:
+        return True
+    return False

@@ -15,9 +15,10 @@ SESSION_TIME = 12 * 3600 * 1000  # ms
 
 
 class By(NamedTuple):
-    """What a member's request came with: the signature, if it is signed."""
+    """What a member's request came with: the signature, if it is signed, and the epoch of the token."""
 
     signed: Signed | None = None
+    epoch: int | None = None  # None: not by a token
 
 
 UNSIGNED = By()
@@ -28,11 +29,15 @@ class Who(NamedTuple):
 
     collaboration: str | None = None
     agent: str | None = None
+    epoch: int = 0  # of the agent's token; the ledger says whether it is the last one
 
     @property
     def operator(self) -> bool:
         """Whether it is the operator."""
         return self.agent is None
+
+
+THE_OPERATOR = Who()
 
 
 def set_operator_token(store: Store, system: System, token: str = "", *, new: bool = False) -> tuple[str, str | None]:
@@ -94,7 +99,7 @@ class Sessions:
             found = await self._call(self.store.token, key)
             if found is None:
                 raise Refused(401, "unknown_token", "This token is unknown.")
-            who = self._agents[key] = Who(*found)
+            who = self._agents[key] = Who(found.collaboration, found.agent, found.epoch)
         return who
 
     async def log_in(self, token: str) -> tuple[str, Who]:
@@ -102,7 +107,9 @@ class Sessions:
         who = await self.who(token)
         session = fresh(SESSION, self._system.random_bytes)
         # An operator's session ends when the operator's token changes, so it is stored with the token's hash.
-        holder = f"{who.collaboration or ''} {who.agent or ''} {self.operator_hash if who.operator else ''}"
+        # An agent's ends with its token, so it is stored with the token's epoch.
+        operator = self.operator_hash if who.operator else ""
+        holder = f"{who.collaboration or ''} {who.agent or ''} {operator} {who.epoch}"
         now = self._system.clock()
         await self._call.write(self.store.add_session, hashed(session), holder, now + SESSION_TIME, now)
         return session, who
@@ -110,10 +117,10 @@ class Sessions:
     async def session(self, session: str) -> Who:
         """Return who a browser's session belongs to."""
         holder = await self._call(self.store.session, hashed(session), self._system.clock())
-        collaboration, agent, operator = (holder or "  ").split(" ")
+        collaboration, agent, operator, *epoch = (holder or "  ").split(" ")  # before epochs there were three
         if holder is None or (not agent and not same(operator, self.operator_hash)):
             raise Refused(401, "session_over", "This session has ended; log in again.")
-        return Who(collaboration or None, agent or None)
+        return Who(collaboration or None, agent or None, int(epoch[0]) if epoch else 0)
 
     async def log_out(self, session: str) -> None:
         """End a browser's session."""

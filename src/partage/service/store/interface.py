@@ -57,6 +57,7 @@ class NewToken(NamedTuple):
     hashed: str
     collaboration: str
     agent: str
+    epoch: int = 0  # which of the agent's tokens it is
 
 
 class Invite(NamedTuple):
@@ -272,10 +273,11 @@ class Store(ABC):
         statement = new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
         self._write(lambda connection: connection.execute(statement))
 
-    def token(self, hashed: str) -> tuple[str, str] | None:
-        """Return the collaboration and the agent that a token belongs to, or None if there is no such token."""
-        found = self._read(sa.select(tokens.c.collaboration, tokens.c.agent).where(tokens.c.hashed == hashed))
-        return (found[0].collaboration, found[0].agent) if found else None
+    def token(self, hashed: str) -> NewToken | None:
+        """Return the token with this hash, or None if there is no such token. The ledger says whether it ended."""
+        wanted = sa.select(*(tokens.c[name] for name in NewToken._fields)).where(tokens.c.hashed == hashed)
+        found = self._read(wanted)
+        return NewToken._make(found[0]) if found else None
 
     def invite(self, hashed: str) -> Invite | None:
         """Return the invite whose code has this hash, or None if there is none."""

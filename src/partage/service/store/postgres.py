@@ -57,7 +57,7 @@ KEEP_HEADS = (
     + " ON CONFLICT (collaboration) DO UPDATE SET seq = excluded.seq, head = excluded.head"
 )
 INSERT_COLLABORATIONS = _insertion("collaborations", id="text", created="bigint", request="text")
-INSERT_TOKENS = _insertion("tokens", hashed="text", collaboration="text", agent="text")
+INSERT_TOKENS = _insertion("tokens", hashed="text", collaboration="text", agent="text", epoch="bigint")
 INSERT_INVITES = _insertion(
     "invites", hashed="text", id="text", collaboration="text", created="bigint", expires="bigint", revoked="bool"
 )
