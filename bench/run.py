@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench import service
+from bench import freezing, service, soak
 from bench.loops import bare_loop, pull_by_pull
 from rich.console import Console
 from rich.table import Table
@@ -135,8 +135,16 @@ def start_up():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("part", nargs="?", choices=("engine", "cold", "service"), help="one part only")
+    alone = {
+        "freezing": freezing.main,
+        "soak": soak.main,
+    }  # with tables of their own, by name only
+    parts = ("engine", "cold", "service", *alone)
+    parser.add_argument("part", nargs="?", choices=parts, help="one part only")
     given = parser.parse_args()
+    if given.part in alone:
+        alone[given.part]([])
+        return
     as_json, parts = given.json, {"engine": measure, "cold": start_up, "service": service.measure}
     rows = []
     for row in itertools.chain.from_iterable(parts[part]() for part in parts if given.part in (None, part)):

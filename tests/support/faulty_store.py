@@ -14,7 +14,7 @@ from partage.service.store.sqlite import SqliteStore
 
 
 class Faulty(SqliteStore):
-    """A store whose next commits fail in the ways listed in `faults`, and whose reads fail while `unreadable`.
+    """A store whose next commits fail in the ways listed in `faults`; nothing else works while it is `unreadable`.
 
     A commit that is `lost` finds that another process was first, one that is `full` fails, and one that is `unknown`
     succeeds and says that it failed.
@@ -44,6 +44,11 @@ class Faulty(SqliteStore):
         if self.unreadable:
             raise StoreError("The database does not answer.")
         return super()._read(statement)
+
+    def _write(self, work: Any) -> Any:
+        if self.unreadable:
+            raise StoreError("The database does not answer.")
+        return super()._write(work)
 
 
 class Remote(Faulty):

@@ -381,7 +381,8 @@ def test_one_move_that_breaks_leaves_the_others_alone(kind: type[Faulty], tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:litestar")
-def test_a_failing_database_over_http(tmp_path: Path) -> None:
+def test_a_failing_database_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partage.service.runtime.readiness.EVERY", 0)
     store = Faulty(tmp_path / "partage.db")
     with TestClient(create_app(Controller(store, TOKEN))) as client:
         client.headers["Authorization"] = f"Bearer {TOKEN}"

@@ -24,7 +24,8 @@ from partage.service.store.tables import invites as invites_
 T = TypeVar("T")
 
 PART = 2**18  # bytes of a ledger that are read at a time: about a millisecond of work
-SMALLEST_ROW = 2**8  # bytes that a row takes at least, with its salt and head
+ROW = 2**7  # bytes of a row beside its body, with its salt and head
+MOST_ROWS = 32  # that are read by one statement, while nobody knows how large they are
 
 
 class Lost(Exception):
@@ -181,15 +182,19 @@ class Store(ABC):
         Empty only where no row is left. A row can be a quarter of a megabyte, so a number of rows bounds no memory.
         """
         up_to = events.c.seq <= last if last is not None else sa.true()
-        sizes = sa.select(sa.func.length(events.c.body)).where(events.c.collaboration == collaboration)
-        sizes = sizes.where(events.c.seq > after, up_to).order_by(events.c.seq).limit(PART // SMALLEST_ROW)
-        count = taken = 0
-        for (size,) in self._read(sizes):
-            taken += (size or 0) + SMALLEST_ROW  # a damaged row may have none
-            if count and taken > PART:
+        found: list[Row] = []
+        taken, count = 0, 1
+        while taken < PART:
+            chosen = _ledger(collaboration).where(events.c.seq > after, up_to).order_by(events.c.seq).limit(count)
+            rows = [Row._make(one) for one in self._read(chosen)]
+            found += rows
+            if len(rows) < count or not isinstance(rows[-1].seq, int):  # the end, or a damaged row
                 break
-            count += 1
-        return self.rows(collaboration, after, count) if count else []
+            after = rows[-1].seq
+            taken += sum(ROW + (len(row.body) if isinstance(row.body, bytes) else 0) for row in rows)
+            # As many as there is room for, if the others are like these; a few at most, since they may not be.
+            count = max(1, min(MOST_ROWS, (PART - taken) * len(found) // taken))
+        return found
 
     def row(self, collaboration: str, seq: int) -> Row | None:
         """Return one row, or None if it does not exist."""
