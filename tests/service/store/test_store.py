@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -85,6 +86,18 @@ def test_rows_are_read_in_parts_of_about_the_same_size(store):
         assert found == rows[:last]
         assert parts < 12
     assert store.some_rows("two") == store.some_rows("one", after=5, last=5) == []
+
+
+def test_a_database_of_several_processes_brings_its_clock(store):
+    before = time.time_ns() // 1_000_000
+    with store.begin({"one": 0}) as writing:
+        pass
+    with store.begin({}) as later:
+        pass
+    if not store.several:
+        assert writing.now is later.now is None
+    else:  # it runs on this machine, so the clocks agree
+        assert before - 1 <= writing.now <= later.now <= time.time_ns() // 1_000_000 + 1
 
 
 def test_collaborations_stand_in_order_of_creation(store):
