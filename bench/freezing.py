@@ -80,7 +80,7 @@ class Server:
             return int(found[1]) / 1000
         return None
 
-    def create(self, arms, agents, shares=None, **config):
+    def create(self, arms, agents, **config):
         """Create a collaboration with agents; return its path and their tokens."""
         names = [f"arm {arm}" for arm in range(arms)]
         body = {"name": "bench", "arms": names, "horizon": 10**6, "rule": "balanced-etc", "invites": 1} | config
@@ -90,7 +90,7 @@ class Server:
             more = self.client.post(f"{path}/invites", json={"invites": min(100, agents - len(made["invites"]))})
             made["invites"] += more.raise_for_status().json()["invites"]
         for number, invite in enumerate(made["invites"][:agents]):
-            body = {"name": f"agent {number}", "shares": names if shares is None else names[:shares]}
+            body = {"name": f"agent {number}", "shares": names}
             joined = self.client.post(f"{path}/agents", json=body, headers=bearer(invite)).raise_for_status()
             tokens.append(joined.json()["token"])
         return path, tokens
@@ -277,7 +277,7 @@ def streams_on_one_token(folder, seconds):
 def streams_of_members(folder, seconds):
     """(f) A thousand members with a stream each."""
     with Server(folder) as server:
-        path, tokens = server.create(10, 1000, shares=1)
+        path, tokens = server.create(10, 1000)
         with health(server) as figures:
             answers = asyncio.run(_streams(server, path, tokens, tokens[:8], seconds))
         return server, figures, _counted(answers)

@@ -86,6 +86,7 @@ async def load(plan):
     for connection in connections:
         connection.stopped = True
     await asyncio.wait([connection.finished for connection in connections], timeout=10)
+    latencies = latencies or [seconds]  # nobody was answered
     return {
         "rate": len(latencies) / seconds,
         "pairs": pairs / seconds,
