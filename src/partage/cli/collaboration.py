@@ -26,6 +26,7 @@ commands = typer.Typer(
 )
 
 Url = Annotated[str, typer.Option(metavar="URL", envvar=environment.URL, help="The controller's address.")]
+Member = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
@@ -267,7 +268,7 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
 @commands.command("set-aside")
 def set_aside(
     id: Id,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3.")],
+    agent: Member,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; all members can read it.")],
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -286,6 +287,54 @@ def set_aside(
         typer.echo(as_json(_builtins(found)))
         return
     typer.echo(f"The broadcasts of {found.name} ({found.agent}) are set aside; every member can read why.")
+
+
+@commands.command()
+def token(id: Id, agent: Member, url: Url = LOCAL, token_file: TokenFile = None, json: Json = False) -> None:
+    """Make a new token for an agent that lost its own, and print it, only once.
+
+    The old token and the agent's browser sessions end at once. The agent's key stays: where members sign their
+    requests, a lost key cannot be replaced, and the agent joins anew.
+
+    [bold]partage collaboration token c0123456789ab a3[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        made = operator.token(id, agent)
+    typer.echo(as_json({"agent": made.agent, "token": made.token}) if json else made.token)
+
+
+@commands.command()
+def revoke(id: Id, agent: Member, url: Url = LOCAL, token_file: TokenFile = None) -> None:
+    """End an agent's token and its browser sessions, at once.
+
+    [bold]partage collaboration revoke c0123456789ab a3[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        operator.revoke_token(id, agent)
+    typer.echo(f"The token of {agent} has ended; partage collaboration token makes another.")
+
+
+@commands.command()
+def remove(
+    id: Id,
+    agent: Member,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; all members can read it.")],
+    url: Url = LOCAL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """End a membership, permanently.
+
+    The agent's claims are cancelled. Its broadcasts and its row of the settlement stay, and it can still read.
+
+    [bold]partage collaboration remove c0123456789ab a3 --reason "It reports results that nobody can repeat."[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        found = operator.remove(id, agent, reason)
+    if json:
+        typer.echo(as_json(_builtins(found)))
+        return
+    typer.echo(f"{found.name} ({found.agent}) is removed; every member can read why.")
 
 
 @commands.command()

@@ -103,10 +103,10 @@ class Agent(BaseAgent):
         return agent
 
     @classmethod
-    def resume(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
-        """Resume the agent of this state file."""
+    def resume(cls, path: str | os.PathLike[str], *, token: str = "", **options: Unpack[Options]) -> Self:
+        """Resume the agent of this state file, with a new token if the operator had to make one."""
         options["state"] = path
-        return cls._from(resumed(path), options)
+        return cls._from(resumed(path, token), options)
 
     @classmethod
     def _from(cls, saved: AgentState, options: Options) -> Self:
@@ -167,6 +167,10 @@ class Agent(BaseAgent):
     def leave(self) -> None:
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         self._run(self._protocol.leave())
+
+    def rotate(self) -> None:
+        """Get a new token and a new key, and end the old ones at once: for an agent whose state file may be known."""
+        self._run(self._protocol.rotate())
 
     # reading
 
@@ -279,9 +283,9 @@ class Listener:
         self._thread.join(timeout=5.0)
 
     def _listen(self) -> None:
-        path, headers = self._protocol.events()
         failures = 0
         while not self._stopping.is_set():
+            path, headers = self._protocol.events()  # the token may have changed
             try:
                 with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:

@@ -75,10 +75,10 @@ class AsyncAgent(BaseAgent):
         return agent
 
     @classmethod
-    async def resume(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
-        """Resume the agent of this state file."""
+    async def resume(cls, path: str | os.PathLike[str], *, token: str = "", **options: Unpack[Options]) -> Self:
+        """Resume the agent of this state file, with a new token if the operator had to make one."""
         options["state"] = path
-        return cls._from(resumed(path), options)
+        return cls._from(resumed(path, token), options)
 
     @classmethod
     def _from(cls, saved: AgentState, options: Options) -> Self:
@@ -146,6 +146,10 @@ class AsyncAgent(BaseAgent):
     async def leave(self) -> None:
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         await self._run(self._protocol.leave())
+
+    async def rotate(self) -> None:
+        """Get a new token and a new key, and end the old ones at once: for an agent whose state file may be known."""
+        await self._run(self._protocol.rotate())
 
     # reading
 
@@ -257,9 +261,9 @@ class AsyncListener:
             await self._task
 
     async def _listen(self) -> None:
-        path, headers = self._protocol.events()
         failures = 0
         while True:
+            path, headers = self._protocol.events()  # the token may have changed
             try:
                 async with self._client.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                     if 400 <= response.status_code < 500:

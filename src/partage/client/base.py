@@ -130,11 +130,13 @@ def saved_or_new(
     return saved
 
 
-def resumed(state: str | os.PathLike[str]) -> AgentState:
-    """Return the agent of a state file."""
+def resumed(state: str | os.PathLike[str], token: str = "") -> AgentState:
+    """Return the agent of a state file, with a new token if one is given."""
     saved = statefile.read(Path(state))
     if not saved.token:
         raise InputError(f"The agent of the state file {state} has not joined yet; call join again.")
+    if token:
+        saved.token = token
     return saved
 
 

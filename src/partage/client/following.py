@@ -15,6 +15,7 @@ from partage.client.effects import Steps, Wait
 from partage.client.receipts import Receipts
 from partage.client.signing import Signer
 from partage.client.statefile import AgentState
+from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
 
 REREAD = 1.0  # seconds between two reads of a board that may not have changed
@@ -295,6 +296,8 @@ class Following:
 
     def _take_consent(self, me: AgentView) -> None:
         saved = self._saved
+        if saved.agent not in ("", me.agent):
+            raise InputError(f"The token belongs to agent {me.agent}, and the state file to agent {saved.agent}.")
         saved.agent, saved.name, saved.shares, saved.left = me.agent, me.name, me.shares, me.left
         shares = frozenset(self.arms[name] for name in me.shares)
         if shares != self.shares:

@@ -23,6 +23,7 @@ from partage.ledger.messages import (
     CollaborationView,
     Created,
     InviteView,
+    NewToken,
     SettlementView,
 )
 
@@ -166,6 +167,24 @@ class Operator:
         """
         path = _path(id, f"/agents/{_word('agent', agent)}/set-aside")
         return self._call(AgentView, "POST", path, {"reason": reason})
+
+    def token(self, id: str, agent: str, *, request: str | None = None) -> NewToken:
+        """Make a new token for an agent that lost its own, which ends at once. Its key stays.
+
+        With a `request`, an id of this request, it is safe to repeat: it returns the same token.
+        """
+        return self._call(NewToken, "POST", _path(id, f"/agents/{_word('agent', agent)}/token"), {"request": request})
+
+    def revoke_token(self, id: str, agent: str) -> None:
+        """End an agent's token and its browser sessions, at once; `token` makes another."""
+        self._send("DELETE", _path(id, f"/agents/{_word('agent', agent)}/token"))
+
+    def remove(self, id: str, agent: str, reason: str) -> AgentView:
+        """End a membership, permanently, for a reason that all members read.
+
+        The agent's claims are cancelled. Its broadcasts and its row of the settlement stay.
+        """
+        return self._call(AgentView, "POST", _path(id, f"/agents/{_word('agent', agent)}/remove"), {"reason": reason})
 
     # invites
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection
 
 import msgspec
+from msgspec import UNSET
 
 from partage.board import Record
 from partage.checks import count
@@ -22,11 +23,22 @@ from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
 from partage.client.signing import Signer
-from partage.client.statefile import AgentState, new_key, new_nonce
+from partage.client.statefile import AgentState, Rotating, new_key, new_nonce
 from partage.client.witness import Witness
 from partage.errors import InputError
 from partage.ledger import events
-from partage.ledger.messages import AgentView, BoardView, Consent, Joined, Leave, NewAgent, SettlementView
+from partage.ledger.keys import KEY_BYTES, Key, decoded
+from partage.ledger.messages import (
+    AgentView,
+    BoardView,
+    Consent,
+    Joined,
+    Leave,
+    NewAgent,
+    NewToken,
+    Rotate,
+    SettlementView,
+)
 from partage.ledger.receipts import Receipt
 from partage.ledger.ties import commitment_to
 from partage.rules.exploring import commit
@@ -184,6 +196,33 @@ class Protocol:
         self._claims.open = None
         yield from self.save()
 
+    def rotate(self) -> Steps[None]:
+        """Get a new token and a new key, which end the old ones.
+
+        Both are asked for by a request that is written to disk first, so that a crash loses neither.
+        """
+        yield from self._ready()
+        key = new_key(self._random_bytes) if self._signer.takes else ""
+        self.saved.rotating = Rotating(self._calls.new_request(), key)
+        yield from self.save()
+        yield from self._finish_rotating()
+
+    def _finish_rotating(self) -> Steps[None]:
+        """Ask for the new token, or ask for it again."""
+        saved = self.saved
+        assert saved.rotating is not None
+        new = Key(decoded(saved.rotating.key, KEY_BYTES) or b"").public if saved.rotating.key else None
+        body = Rotate(request=saved.rotating.request, key=new)
+        row = Sent(events.Rotate, agent=saved.agent, key=new or UNSET)
+        try:
+            made = yield from self._receipts.fetch(NewToken, "POST", "/agents/me/token", body, row)
+        except Refused:
+            saved.rotating = None
+            yield from self.save()
+            raise
+        saved.token, saved.key, saved.rotating = made.token, saved.rotating.key or saved.key, None
+        yield from self.save()
+
     # reading
 
     def board(self) -> Steps[BoardView]:
@@ -325,6 +364,13 @@ class Protocol:
     def _ready(self) -> Steps[None]:
         """Count the pulls so far, and finish what an earlier call, or an earlier process, could not."""
         self._reports.count()
+        if self.saved.rotating is not None:
+            try:
+                yield from self._begin()
+            except Refused as refused:
+                if refused.code != "token_ended":  # then the new one was made, and repeating the request returns it
+                    raise
+            yield from self._finish_rotating()
         yield from self._begin()
         if self.saved.telling is not None:
             yield from self._claims.tell_again()

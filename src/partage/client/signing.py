@@ -25,6 +25,8 @@ def asked_by(body: Any) -> tuple[str, dict[str, Any]] | None:
             return "consent", {"request": body.request, "shares": sorted(body.shares)}
         case messages.Reveal():
             return "reveal", {"nonce": body.nonce}
+        case messages.Rotate():
+            return "rotate", {"key": body.key}
         case messages.Leave():
             return "leave", {}
     return None
@@ -51,6 +53,11 @@ class Signer:
         if self._known[0] != self._saved.key:
             self._known = self._saved.key, self._saved.private_key
         return self._known[1]
+
+    @property
+    def takes(self) -> bool:
+        """Whether the ledger has the agent's key, so that it signs."""
+        return self._takes
 
     def see(self, me: messages.AgentView) -> None:
         """Take note of the key and the number that the ledger has of this agent."""

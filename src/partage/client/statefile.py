@@ -28,6 +28,13 @@ def new_nonce(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str
     return random_bytes(PART_BYTES).hex()
 
 
+class Rotating(Struct, frozen=True):
+    """A new token that was asked for: the id of the request, and the new private key, in base64."""
+
+    request: str
+    key: str
+
+
 class AgentState(Struct, kw_only=True):
     """An agent, as stored in its state file.
 
@@ -68,6 +75,8 @@ class AgentState(Struct, kw_only=True):
         The agent's private Ed25519 key in base64, made before it joined; empty if an earlier release joined.
     number
         The number of the agent's last signed request.
+    rotating
+        A new token that was asked for and has not arrived.
     nonce
         The agent's 16 random bytes for the tie order, in hex, made before it joined and secret until it reveals them.
     log_key
@@ -99,6 +108,7 @@ class AgentState(Struct, kw_only=True):
     left: bool = False
     key: str = ""
     number: int = 0
+    rotating: Rotating | None = None
     nonce: str = ""
     log_key: str = ""
     checkpoint: str = ""
