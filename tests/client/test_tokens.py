@@ -29,9 +29,7 @@ def test_a_new_token_and_key_end_the_old_ones(new: New, signed: bool, tmp_path: 
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("fault", [BEFORE, AFTER])
-def test_after_a_crash_the_new_token_is_asked_for_again(
-    new: New, signed: bool, fault: str, tmp_path: Path
-) -> None:
+def test_after_a_crash_the_new_token_is_asked_for_again(new: New, signed: bool, fault: str, tmp_path: Path) -> None:
     live, path = new(["a", "b"], signed=signed), tmp_path / "s.json"
     agent = live.joined("a", "b", state=path)
     agent.tell(agent.ask(), 0.5)

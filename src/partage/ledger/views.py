@@ -30,7 +30,7 @@ def board_view(state: State) -> BoardView:
     """Return the board."""
     config, board = state.config, state.board
     tolerate = state.rule.tolerate
-    opened = set() if state.closed or not state.ordered else set(state.open_arms())
+    opened = set() if state.closed else set(state.open_arms())
     arms = []
     for arm, name in enumerate(config.arms):
         count = board.counts[arm]
