@@ -29,7 +29,7 @@ class Who(NamedTuple):
 
     collaboration: str | None = None
     agent: str | None = None
-    epoch: int = 0  # of the agent's token; the ledger says whether it is the last one
+    epoch: int = 0  # of the agent's token; the ledger says whether that is its last one
 
     @property
     def operator(self) -> bool:
