@@ -131,5 +131,5 @@ def read(path: Path) -> AgentState:
         return msgspec.json.decode(path.read_bytes(), type=AgentState)
     except OSError as error:
         raise FileError(f"The state file {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise FileError(f"The file {path} is not a client's state file; use another, or join again.") from None
