@@ -19,6 +19,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 from partage.ledger.chain import Row
 from partage.service.store.interface import Busy, Corrupt, Created, Invite, Lost, NewToken, Store, StoreError, Writing
 from partage.service.store.tables import WrongSchema, bring_up_to_date
+from partage.service.store.wal import wal_is_damaged
 
 T = TypeVar("T")
 
@@ -68,6 +69,12 @@ class SqliteStore(Store):
         self._turn = threading.RLock()
         self._opened = ExitStack()
         self._opened.callback(os.close, _locked(path))
+        if wal_is_damaged(path):
+            self.close()
+            raise Corrupt(
+                f"The write-ahead log of the SQLite file {self._name} is damaged, and SQLite would drop transactions "
+                "that were acknowledged; restore the database from a backup."
+            )
         settings: dict[str, Any] = {
             "connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000},
             "isolation_level": "AUTOCOMMIT",  # only the BEGINs written here: a read needs none
