@@ -128,7 +128,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=(*PARTS, []), help="some of the parts (all)")
     parser.add_argument("--kills", type=int, default=50, help="of the server and of PostgreSQL each (50)")
     parser.add_argument("--points", type=int, default=300, help="power cuts, each in up to six ways (300)")
-    parser.add_argument("--checkpoint", type=int, default=60, help="errors as SQLite moves its log (60)")
+    parser.add_argument(
+        "--checkpoint", type=int, default=1000, help="errors, at most, as SQLite moves its log into the database"
+    )
     parser.add_argument("--seconds", type=float, default=120, help="that processes race, twice (120)")
     given = parser.parse_args()
     table = Table(title="Real crashes")

@@ -152,12 +152,17 @@ def fail_each_change(folder: Path, whats: tuple[str, ...] = ("EIO", "ENOSPC"), c
 
 
 def _fail_checkpoints(trial: _Trial, whats: tuple[str, ...], most: int) -> None:
-    """Fail changes of the database itself, which happen when SQLite moves its log there, after a commit."""
+    """Fail changes of the database itself, which happen when SQLite moves its log there, after a commit.
+
+    It does so again with the next commit after one that failed, until no change is left to fail.
+    """
     number = 0
     for _ in range(COMMITS):
         fault = Fault(what=whats[number % len(whats)], after=number, suffix="")
         if trial.one(fault, joins=False):
             number += 1
-            if number == most:
-                return
+        elif number:
+            return
+        if number == most:
+            return
     raise AssertionError("SQLite never moved its log into the database")
