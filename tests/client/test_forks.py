@@ -94,9 +94,11 @@ def test_an_honest_controller_is_never_accused(honest: App, tmp_path: Path) -> N
     first.ledger(tmp_path / "copy.ndjson")
     key = read(states[0]).log_key
     notes = [first.checkpoint(), second.checkpoint()]
-    found = verify(tmp_path / "copy.ndjson", checkpoints=notes, key=key)
+    found = verify(tmp_path / "copy.ndjson", checkpoints=notes)
     assert found.problem is None
-    assert [one.signed for one in found.checkpoints] == [True, True]
+    assert [(one.signed, one.cosigned) for one in found.checkpoints] == [(True, ["a1"]), (True, ["a2"])]
+    assert not any("were not compared" in sentence for sentence in found.trusted)
+    assert not any("not signed" in sentence for sentence in found.trusted), "the client signs"
     for note in notes:
         assert read_checkpoint(note, live.id, key) is not None
 
@@ -150,8 +152,16 @@ def test_two_members_of_two_copies_find_the_fork(honest: App, folder: Path, tmp_
             with pytest.raises(Forked, match=r"two histories|does not prove"):
                 resumed(app, saved).compare(read(theirs).checkpoint)
             assert len(read(saved).evidence) == 2
+        # The relay, if the operator lets one member's checkpoint through to the other.
+        note = resumed(other, states[1]).checkpoint()
+        with resumed(honest, states[0]) as first:
+            explore(first, 0.25, 6)
+        live.tokens["a2"] = read(states[1]).token
+        live.call(live.tokens["a2"], "PUT", "/cosignature", {"checkpoint": note})
+        with pytest.raises(Forked, match="two histories"):
+            resumed(honest, states[0]).close()
         # Nor does it help to go on with one of them for both.
-        with pytest.raises(Forked, match=r"does not continue|now has fewer"):
+        with pytest.raises(Forked, match=r"does not continue|now has fewer|two histories"):
             explore(resumed(honest, states[1]), 0.5, 9)
     finally:
         other.close()

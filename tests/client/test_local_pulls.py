@@ -20,7 +20,7 @@ def test_on_a_finished_board_pulls_cost_no_requests(new: New) -> None:
         before = len(live.requests)
         assert {agent.ask() for _ in range(10_000)} == {Pull("a", False, False, live.state.version, None)}
         assert len(live.requests) == before
-    assert live.names()[before:] == ["POST commits"]
+    assert live.names()[before:] == ["POST commits", "PUT cosignature", "GET cosignatures"]
     assert live.state.members[agent.id].commit == {0: 10_001}
 
 

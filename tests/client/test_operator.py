@@ -49,7 +49,7 @@ def test_the_agents_are_listed(app: App, new: New) -> None:
     live = new(["a", "b"])
     live.join("a")
     (agent,) = app.operator.agents(live.id)
-    assert (agent.agent, agent.name, agent.shares) == ("a1", "other", ["a"])
+    assert (agent.agent, agent.name, agent.shares) == ("a1", "other 0", ["a"])
 
 
 def test_what_the_controller_refuses(app: App, tmp_path: Path) -> None:

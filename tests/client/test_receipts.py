@@ -280,7 +280,7 @@ def test_a_truncated_history_that_grew_again_is_found() -> None:
 
 
 def test_a_controller_without_receipts_is_served_as_before(tmp_path: Path) -> None:
-    controller, state = FakeController(receipts=False, format=4), tmp_path / "agent.json"
+    controller, state = FakeController(receipts=False), tmp_path / "agent.json"
     with joined(controller, state) as agent:
         explore(agent)
         agent.share(["a"])
@@ -299,7 +299,7 @@ def test_a_controller_without_receipts_is_served_as_before(tmp_path: Path) -> No
 def test_a_controller_cannot_pass_for_an_earlier_release() -> None:
     """Ledgers of format 5 state their key, and whoever states one gives receipts."""
     with pytest.raises(Forked, match="states no key"):
-        joined(FakeController(receipts=False))
+        joined(FakeController(receipts=False, format=5))
     controller = FakeController()
     controller.lie = attacking(controller, no_receipt, "/agents")
     with pytest.raises(Forked, match="gave no receipt for join"):

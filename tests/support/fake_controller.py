@@ -27,11 +27,13 @@ Lie = Callable[[httpx.Request, Any], Any]
 class FakeController(httpx.BaseTransport):
     """A controller of one collaboration. `lie(request, answer)` may change an answer before it is sent.
 
-    Where `receipts` is false it behaves as release 0.1, which has no keys, receipts and relay.
+    By default the collaboration has format 4, in which members draw no tie order and sign no requests; receipts and
+    checkpoints are the same. Where `receipts` is false it behaves as release 0.1, which has no keys, receipts and
+    relay.
     """
 
     def __init__(self, key: bytes = b"\x07" * 32, receipts: bool = True, **config: Any) -> None:
-        config = {"arms": ["a", "b"], "horizon": 1000} | config
+        config = {"arms": ["a", "b"], "horizon": 1000, "format": 4} | config
         self.table = Table(created(**config))
         self.log = Log(self.table, Key(key))
         self.receipts = receipts

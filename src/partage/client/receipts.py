@@ -16,7 +16,7 @@ from partage.client.effects import Answer, Steps
 from partage.client.errors import Forked, Refused
 from partage.client.signing import Signer
 from partage.client.statefile import AgentState
-from partage.ledger.checkpoints import Checkpoint, read_checkpoint
+from partage.ledger.checkpoints import Checkpoint, read_checkpoint, signed_alone
 from partage.ledger.events import AnyEvent
 from partage.ledger.fields import normal
 from partage.ledger.messages import AgentView, Leave
@@ -197,6 +197,7 @@ class Receipts:
         if kept is None or found.size > kept.size:
             # It need not be on disk at once. A claim's reward and a report stay in the state file until a later save,
             # so after a crash they are sent again, and answered with a receipt again.
+            note = signed_alone(note, self._saved.collaboration)  # others may have cosigned it
             self._saved.checkpoint, self._kept = note, (note, found)
 
     def fork(self, sentence: str, shown: str = "") -> Steps[Never]:

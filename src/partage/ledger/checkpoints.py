@@ -82,10 +82,10 @@ def with_cosignatures(note: str, others: Iterable[str]) -> str:
     return note
 
 
-def signed_alone(note: str, collaboration: str, agent: str) -> str:
-    """Return a note with only the signatures of the log and of one member."""
+def signed_alone(note: str, collaboration: str, agent: str | None = None) -> str:
+    """Return a note with only the signatures of the log, and of one member if it is given."""
     text, lines = _parts(note)
-    names = (origin_of(collaboration), name_of(collaboration, agent))
+    names = [origin_of(collaboration)] + ([] if agent is None else [name_of(collaboration, agent)])
     return f"{text}\n" + "".join(f"— {name} {content}\n" for name, content in lines if name in names)
 
 
