@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, cached_property, partial, update_wrapper
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -43,6 +44,12 @@ def shared(function: Callable[..., R]) -> Shared[R]:
     made = Shared(function)
     update_wrapper(made, function)
     return made
+
+
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed."""
+    return find_spec("numba") is not None
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

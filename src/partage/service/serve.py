@@ -34,6 +34,7 @@ from partage.service.runtime.sessions import set_operator_token
 from partage.service.runtime.system import System
 from partage.service.store import open_store
 from partage.settle import first_terms, settlement_for
+from partage.settle.core import MANY_ARMS
 from partage.settle.money import settle
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -211,6 +212,9 @@ def _warm() -> None:
         settlement = settlement_for(name, rule, alone="two-ucb")  # the bar whose ceilings are compiled
         for terms in (settlement, first_terms(settlement)):
             settle(terms, board, [[30, 30], [30, 30]])
+        many = Board(100, [*range(MANY_ARMS)], [True] * MANY_ARMS)
+        many.record = Record([60] * MANY_ARMS, [50.0] + [10.0] * (MANY_ARMS - 1))
+        settle(settlement_for(name, rule), many, [[1] * MANY_ARMS])
     # Freeze start-up objects so that the garbage collector skips them; otherwise it stops the server for a tenth of
     # a second every second or so.
     gc.collect()

@@ -15,21 +15,23 @@ each arm and everybody's ceilings, it can check its own account without seeing t
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from partage.board import Board
-from partage.compiled import shared
+from partage.compiled import can_compile, shared
 from partage.errors import MissingExtra
 from partage.evidence import mixture_loss
 from partage.settle import DUES, EQUAL_SHARE_EXPECTED, NONE, PAPER, Settlement
 from partage.settle.ends import mean_end
 from partage.settle.equal_share import find_gaps, find_left, find_means, find_risks, leader_of, level_of
 from partage.settle.first_gaps import gaps_of
-from partage.settle.noiseless import lower_bound
+from partage.settle.noiseless import least_cost, lower_bound
 from partage.settle.paper import paper_charge, paper_rates
 from partage.settle.pool import Rates, in_common, pool_rates, underwritten
+
+MANY_ARMS = 24  # from so many on, compiled functions find gaps and ceilings
 
 
 class Amounts(NamedTuple):
@@ -235,7 +237,7 @@ def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None
                 lower[arm] = upper[arm] = best - sums[arm] / counts[arm]
         smooth = (sums[leader] + 0.5) / (counts[leader] + 1.0)  # an arm that never failed may still fail
         return Box(leader, best, smooth, smooth, lower, upper)
-    find_gaps(counts, sums, left, public, coverage, lower, upper)
+    lower, upper = _gaps(counts, sums, left, public, coverage)
     # The inequality holds for the leader and each other arm, so also for the one that it loses least on.
     others = [mixture_loss(counts[arm], sums[arm]) for arm in range(board.arms) if arm != leader and counts[arm]]
     spend = level_of(board.arms, coverage) + mixture_loss(counts[leader], sums[leader]) + min(others, default=0.0)
@@ -243,10 +245,28 @@ def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None
     return Box(leader, best, low, high, lower, upper)
 
 
+def _gaps(
+    counts: Sequence[int], sums: Sequence[float], left: Sequence[bool], public: Sequence[bool], coverage: float
+) -> tuple[list[float], list[float]]:
+    """Return both ends of the gap of every separated arm."""
+    if len(counts) >= MANY_ARMS and can_compile():
+        from partage.settle.many_arms import gaps
+
+        return gaps(counts, sums, left, public, coverage)
+    lower, upper = [0.0] * len(counts), [0.0] * len(counts)
+    find_gaps(counts, sums, left, public, coverage, lower, upper)
+    return lower, upper
+
+
 def _by_formula(settlement: Settlement, _horizon: int, box: Box, steps: Sequence[int]) -> list[float]:
     """Return ceilings by the formula of `partage.settle.noiseless`."""
     lower, upper = ([end for arm, end in enumerate(ends) if arm != box.leader] for ends in (box.lower, box.upper))
-    found = {each: lower_bound(settlement.alone, box.low, box.high, lower, upper, each) for each in {*steps}}
+    cost: Callable[..., float] = least_cost
+    if len(lower) >= MANY_ARMS and can_compile():
+        from partage.settle.many_arms import cost_of
+
+        cost = cost_of(lower, upper)
+    found = {each: lower_bound(settlement.alone, box.low, box.high, lower, upper, each, cost) for each in {*steps}}
     return [found[each] for each in steps]
 
 

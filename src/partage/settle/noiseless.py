@@ -12,7 +12,7 @@ With z = N_b kl, n = N_b exp(-W(z)) for Lambert's W. All functions here are shar
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from partage.compiled import shared
 from partage.evidence import kl
@@ -139,7 +139,13 @@ def _slope(best: float, gap: float) -> float:
 
 
 def lower_bound(
-    alone: str, low: float, high: float, lower: Sequence[float], upper: Sequence[float], steps: int
+    alone: str,
+    low: float,
+    high: float,
+    lower: Sequence[float],
+    upper: Sequence[float],
+    steps: int,
+    cost: Callable[..., float] | None = None,
 ) -> float:
     """Return the ceiling of an agent with `steps` pulls: a lower bound on what a learner alone would have cost it.
 
@@ -149,8 +155,12 @@ def lower_bound(
         The learner: one of `FACTORS`, or "best" for whichever costs least.
     low, high, lower, upper
         The box, as for `least_cost`.
+    steps
+        The agent's pulls.
+    cost
+        `least_cost`, or its compiled twin.
     """
     longest = float(min(steps, LONGEST))
     factors = {**FACTORS, "kl-ucb": FACTORS["kl-ucb"] * luck(high, longest)}
     factor = min(factors.values()) if alone == "best" else factors[alone]
-    return factor * least_cost(low, high, lower, upper, longest)
+    return factor * (cost or least_cost)(low, high, lower, upper, longest)

@@ -48,6 +48,10 @@ class Book:
         The number of rows that are on disk. State, head and tree may be ahead of it.
     taken
         Whether its jobs are in a transaction, or wait for one to begin.
+    held, refusing
+        Whether its jobs wait until it is settled, and whether that takes so long that new ones are refused.
+    closing
+        Locked while it is being closed.
     writing
         Pending while the state may be ahead of the disk.
     watchers
@@ -69,7 +73,10 @@ class Book:
         self.valid = True
         self.jobs: list[Job] = []
         self.taken = False
+        self.held = self.refusing = False
+        self.closing = asyncio.Lock()
         self.writing: asyncio.Future[None] | None = None
+        self._free = asyncio.Event()  # set when it is no longer taken
         self.watchers: dict[asyncio.Event, None] = {}
         self.used = 0.0
         self.ahead, self.stepped = 0, 0
@@ -173,13 +180,20 @@ class Book:
     @property
     def idle(self) -> bool:
         """Whether it may leave the memory: nobody watches or waits, no claim is open, and its time is the clock's."""
-        busy = self.jobs or self.taken or self.watchers or self.settling.locked() or self.ahead
+        locked = self.closing.locked() or self.settling.locked()
+        busy = self.jobs or self.taken or self.watchers or locked or self.ahead
         return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:
         """Wait until everything in the state is on disk."""
         while self.writing is not None:
             await asyncio.shield(self.writing)  # cancelling one waiter must not end it for the others
+
+    async def at_rest(self) -> None:
+        """Wait until it is in no transaction. Hold it first, or the next one follows at once."""
+        while self.taken:
+            self._free.clear()
+            await self._free.wait()
 
     def begin_writing(self) -> None:
         """Record that the state may be ahead of the disk from now on."""
@@ -189,6 +203,7 @@ class Book:
     def written(self) -> None:
         """Record that the write is over."""
         self.taken = False
+        self._free.set()
         if self.writing is not None:
             self.writing.set_result(None)
             self.writing = None

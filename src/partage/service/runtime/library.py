@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from partage.ledger import moves
@@ -11,7 +12,7 @@ from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Damaged
 from partage.service.runtime.system import System
-from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Writer
+from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Prepare, Writer
 from partage.service.store import NewToken, Store, StoreError
 
 log = logging.getLogger("partage.service")
@@ -78,11 +79,23 @@ class Library:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*self._writer.tasks, return_exceptions=True)
 
-    def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
+    def put(
+        self,
+        book: Book,
+        move: Move,
+        tokens: list[NewToken] | None = None,
+        *,
+        first: bool = False,
+        prepare: Prepare | None = None,
+    ) -> "asyncio.Future[Done]":
         """Queue a move; see `Writer.put`."""
         if self.books.setdefault(book.id, book) is not book:  # it left the memory while the request took its time
             raise Refused(503, "busy", "The controller is busy; try again.", retry_after=1)
-        return self._writer.put(book, move, tokens)
+        return self._writer.put(book, move, tokens, first=first, prepare=prepare)
+
+    def hold(self, book: Book) -> AbstractAsyncContextManager[None]:
+        """Hold a collaboration's moves back; see `Writer.hold`."""
+        return self._writer.hold(book)
 
     async def book(self, collaboration: str) -> Book:
         """Return a collaboration, loaded from the store the first time."""
@@ -112,7 +125,7 @@ class Library:
     async def fresh(self, collaboration: str) -> Book:
         """Return a collaboration as it is on disk now."""
         book = await self.book(collaboration)
-        if self.store.several or not book.valid:
+        if (self.store.several and not book.held) or not book.valid:  # nobody waits for a settlement to read
             await self.put(book, _nothing)
         await book.on_disk()
         return book
@@ -145,7 +158,9 @@ class Library:
         while True:
             await asyncio.sleep(LAPSE_SECONDS)
             for book in list(self.books.values()):
-                if book.state.closed is None and book.state.lapsing(self.timekeeper.of(book)):
+                if book.held or book.state.closed is not None:
+                    continue
+                if book.state.lapsing(self.timekeeper.of(book)):
                     self._put_aside(book, moves.lapse)
 
     async def _unload_idle(self) -> None:
@@ -167,6 +182,8 @@ class Library:
     def _heard(self, collaboration: str, seq: int) -> None:
         """Catch up with what another process wrote, if someone watches. With an empty id, anything may be new."""
         for book in list(self.books.values()):
+            if book.held:
+                continue
             if not collaboration or (book.id == collaboration and book.state.seq < seq and book.watchers):
                 self._put_aside(book, _nothing)
 

@@ -1,8 +1,9 @@
 """Settlements: what a collaboration's settlement is, or would be now, and its close.
 
-A settlement that measures ceilings can take seconds, so it is computed in a thread.
+A settlement that measures ceilings can take seconds, so it is computed in a thread, and few at a time.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +14,15 @@ from partage.ledger.refusals import Refused
 from partage.ledger.settlement import Inputs, closing, inputs, settled, settlement_view
 from partage.ledger.state import State
 from partage.ledger.tallies import salts_of
-from partage.service.runtime.book import Preview
+from partage.service.runtime.book import Book, Preview
 from partage.service.runtime.library import Library
 from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.system import System
 
 PREVIEW_PAUSE = 2000  # ms between two previews of the settlement for a page
 PREVIEW_SHARE = 5  # and at least this many times what the last one took
-ATTEMPTS = 4  # to close a collaboration that keeps changing
+ATTEMPTS = 4  # to close a collaboration to which other processes write
+AT_ONCE = 2  # previews, and closes, that are computed at a time
 
 
 class Stale(Refused):
@@ -37,6 +39,8 @@ class Settlements:
         self._library = library
         self._system = system
         self._secret = secret
+        # Each kind has few threads, so that settlements leave the others to everything else that needs one.
+        self._previews, self._closes = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
         """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
@@ -48,8 +52,9 @@ class Settlements:
             kept = book.preview
             if kept is not None and (kept.seq == state.seq or (recent and clock() < kept.good_until)):
                 return kept.view
-            began, given = clock(), inputs(state)
-            view = settlement_view(given, await self._system.in_thread(settled, given))
+            async with self._previews:
+                began, given = clock(), inputs(state)
+                view = settlement_view(given, await self._system.in_thread(settled, given))
             view.salts = {agent: salt.hex() for agent, salt in self.salts(state).items()}
             now = clock()
             if book.state is state:  # otherwise the state was reloaded, and `seq` may count other events
@@ -57,30 +62,51 @@ class Settlements:
             return view
 
     async def close(self, collaboration: str) -> SettlementView:
-        """Close a collaboration and return its settlement; closing it again returns the same."""
-        book, secret = await self._library.fresh(collaboration), self._secret.tallies(collaboration)
-        for attempt in range(1, ATTEMPTS + 1):
-            state = book.state
-            given = inputs(state)
-            # The last time, the state waits for its settlement: a busy board could otherwise delay the close forever.
-            found = await self._system.in_thread(self._closing, given, secret) if attempt < ATTEMPTS else None
+        """Close a collaboration and return its settlement; closing it again returns the same.
 
-            def move(
-                turn: moves.Turn, state: State = state, given: Inputs = given, found: dict[str, Any] | None = found
-            ) -> None:
-                if turn.state.closed is None:
-                    if found is not None and (turn.state is not state or state.seq != given.seq):
-                        raise Stale
-                    moves.close(turn, found or self._closing(inputs(turn.state), secret))
-
-            with contextlib.suppress(Stale):
-                await self._library.put(book, move)
-                break
+        While it is settled, its moves wait. Other processes do not know that: if one of them wrote meanwhile, it is
+        settled again, and the last time while it is locked in the store.
+        """
+        book = await self._library.fresh(collaboration)
+        async with book.closing, self._closes:
+            for attempt in range(1, ATTEMPTS + 1):
+                await self._library.fresh(collaboration)
+                if book.state.closed is not None:
+                    break
+                with contextlib.suppress(Stale):
+                    await (self._close_held(book) if attempt < ATTEMPTS else self._close_locked(book))
+                    break
         return await self.view(collaboration)
 
-    @staticmethod
-    def _closing(given: Inputs, secret: bytes) -> dict[str, Any]:
-        return closing(given, settled(given), secret)
+    async def _close_held(self, book: Book) -> None:
+        """Settle a collaboration while this process holds its moves back, then write the close before them."""
+        async with self._library.hold(book):
+            if not book.valid:  # a write failed
+                raise Stale
+            state = book.state
+            given = inputs(state)
+            stated = await self._system.in_thread(self._closing, given, book.id)
+
+            def move(turn: moves.Turn) -> None:
+                if turn.state.closed is None and (turn.state is not state or state.seq != given.seq):
+                    raise Stale
+                moves.close(turn, stated)
+
+            closed = self._library.put(book, move, first=True)
+        await closed
+
+    async def _close_locked(self, book: Book) -> None:
+        """Settle and close a collaboration in one transaction, for which other processes wait."""
+        stated: dict[str, Any] = {}
+
+        async def prepare(state: State) -> None:
+            if state.closed is None:
+                stated.update(await self._system.in_thread(self._closing, inputs(state), book.id))
+
+        await self._library.put(book, lambda turn: moves.close(turn, stated), prepare=prepare)
+
+    def _closing(self, given: Inputs, collaboration: str) -> dict[str, Any]:
+        return closing(given, settled(given), self._secret.tallies(collaboration))
 
     def salts(self, state: State) -> Mapping[str, bytes]:
         """Return the salts of the members in the tallies of a close, by agent; empty where nothing is tallied."""

@@ -11,13 +11,14 @@ transaction, what is left waits for the next one, and the event loop runs in bet
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
-from partage.ledger.state import SNAPSHOT_FORMAT
+from partage.ledger.state import SNAPSHOT_FORMAT, State
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Damaged, Damages, lost
 from partage.service.runtime.snapshots import dumped
@@ -32,8 +33,10 @@ SHARE = 20  # ms of a transaction that one collaboration gets; it may play one m
 SLICE = 5  # ms of playing after which everything else gets a turn
 NEWS = 50  # rows of other processes that are applied at a time
 ATTEMPTS = 20  # lost races before a request is refused
+PATIENCE = 5.0  # seconds that the moves of a held collaboration wait before they are refused
 
 Move = Callable[[Turn], Any]
+Prepare = Callable[[State], Awaitable[None]]
 
 
 class Done(NamedTuple):
@@ -45,14 +48,20 @@ class Done(NamedTuple):
 
 
 class Job:
-    """A move that waits to be played, and the tokens to store with its events."""
+    """A move that waits to be played, and the tokens to store with its events.
 
-    __slots__ = ("future", "move", "outcome", "tokens")
+    `prepare` is awaited before the move is played, while the collaboration is locked in the store.
+    """
 
-    def __init__(self, move: Move, future: "asyncio.Future[Done]", tokens: list[NewToken]) -> None:
+    __slots__ = ("future", "move", "outcome", "prepare", "tokens")
+
+    def __init__(
+        self, move: Move, future: "asyncio.Future[Done]", tokens: list[NewToken], prepare: Prepare | None = None
+    ) -> None:
         self.move = move
         self.future = future
         self.tokens = tokens
+        self.prepare = prepare
         self.outcome: Done | Exception | None = None
 
     def answer(self) -> None:
@@ -103,18 +112,55 @@ class Writer:
         self._waiting: dict[str, Book] = {}
         self._breathed = system.monotonic()
 
-    def put(self, book: Book, move: Move, tokens: list[NewToken] | None = None) -> "asyncio.Future[Done]":
+    def put(
+        self,
+        book: Book,
+        move: Move,
+        tokens: list[NewToken] | None = None,
+        *,
+        first: bool = False,
+        prepare: Prepare | None = None,
+    ) -> "asyncio.Future[Done]":
         """Queue a move for the next transaction; the outcome comes once it is on disk.
 
-        `tokens` are stored with the move's events; the move itself may fill the list.
+        `tokens` are stored with the move's events; the move itself may fill the list. With `first`, it is played
+        before those that wait. With `prepare`, its transaction has no other collaboration in it.
         """
+        if book.refusing and not first:
+            raise being_closed()
         loop = asyncio.get_running_loop()
-        job = Job(move, loop.create_future(), [] if tokens is None else tokens)
-        book.jobs.append(job)
+        job = Job(move, loop.create_future(), [] if tokens is None else tokens, prepare)
+        book.jobs.insert(0 if first else len(book.jobs), job)
         self._waiting[book.id] = book
-        if not book.taken:
+        if not book.taken and not book.held:
             self._start()
         return job.future
+
+    @asynccontextmanager
+    async def hold(self, book: Book) -> AsyncIterator[None]:
+        """Hold a collaboration's moves back, so that its state stays as it is; only other processes may write.
+
+        Its moves wait, and after `PATIENCE` they are refused. Other collaborations go on.
+        """
+        book.held = True
+        overdue = asyncio.get_running_loop().call_later(PATIENCE, self._refuse_waiting, book)
+        try:
+            await book.at_rest()
+            yield
+        finally:
+            overdue.cancel()
+            book.held = book.refusing = False
+            if book.jobs and not book.taken:
+                self._start()
+
+    def _refuse_waiting(self, book: Book) -> None:
+        """Refuse the moves of a collaboration that is held for long: those that wait, and new ones."""
+        book.refusing = True
+        waiting, book.jobs = book.jobs, []
+        self._waiting.pop(book.id, None)
+        for job in waiting:
+            job.outcome = being_closed()
+            job.answer()
 
     def _start(self) -> None:
         """Start to write what waits, unless enough transactions run."""
@@ -148,10 +194,14 @@ class Writer:
 
     def _next_batch(self) -> Batch:
         """Take every waiting job, except those of collaborations that are being written."""
-        batch = {id: (book, book.jobs) for id, book in self._waiting.items() if not book.taken}
+        free = [book for book in self._waiting.values() if not book.taken and not book.held]
+        alone = [book for book in free if any(job.prepare for job in book.jobs)][:1]
+        batch = {book.id: (book, book.jobs) for book in alone or free}
         for id, (book, _) in batch.items():
             del self._waiting[id]
             book.jobs, book.taken = [], True
+        if len(batch) < len(free):
+            self._start()
         return batch
 
     async def _write(self, whole: Batch) -> None:
@@ -222,9 +272,18 @@ class Writer:
                 del jobs[place:]
                 self._waiting[book.id] = book
                 break
+            if job.prepare is not None:
+                await self._prepare(book, job.prepare, job)
             rows += self._play(book, job, now)
             await self._breathe()
         return rows
+
+    async def _prepare(self, book: Book, prepare: Prepare, job: Job) -> None:
+        try:
+            await prepare(book.state)
+        except Exception as error:
+            job.outcome = error
+            raise Broken(job) from error
 
     async def _breathe(self) -> None:
         """Let the event loop run, if it has waited for long."""
@@ -291,3 +350,9 @@ class Writer:
         """Store a snapshot, in a thread: nobody changes the state of a book that is in a transaction."""
         snapshot = dumped(book.state, book.head, book.tree)
         self.store.keep_snapshot(book.id, book.state.seq, SNAPSHOT_FORMAT, snapshot)
+
+
+def being_closed() -> Refused:
+    """Return the refusal of a move while its collaboration is being settled."""
+    sentence = "The collaboration is being closed, which takes a while; try again to see whether it is closed."
+    return Refused(503, "busy", sentence, retry_after=PATIENCE)
