@@ -16,11 +16,13 @@ from partage.client.claims import Claims
 from partage.client.effects import Save
 from partage.client.protocol import Protocol
 from partage.ledger import chain, moves
+from partage.ledger.merkle import Tree
 from partage.ledger.state import State
 from partage.service.runtime import controller as controllers
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.library import Library
+from partage.service.runtime.receipts import Receipts
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.timekeeper import Timekeeper
 from partage.service.runtime.writer import Writer
@@ -183,28 +185,22 @@ def snapshot_forgets_late_claims() -> Iterator[None]:
 
 
 @bug
-def snapshot_of_a_newer_state() -> Iterator[None]:
-    """A snapshot has the number of a row before the last that is in it."""
+def snapshot_forgets_requests() -> Iterator[None]:
+    """A snapshot does not have the answers to earlier requests."""
 
-    def load(original: Any, content: bytes) -> State:
-        state: State = original(content)
-        state.seq = max(1, state.seq - 1)
-        return state
+    def dump(original: Any, self: State) -> bytes:
+        kept = {id: member.answers for id, member in self.members.items()}
+        for member in self.members.values():
+            member.answers = {}
+        try:
+            found: bytes = original(self)
+        finally:
+            for id, answers in kept.items():
+                self.members[id].answers = answers
+        return found
 
-    def keep(original: Any, self: Any, collaboration: str, seq: int, *others: Any) -> None:
-        original(self, collaboration, seq - 1, *others)
-
-    with (
-        patch.object(State, "load", staticmethod(lambda content, original=State.load: load(original, content))),
-        wrapped(_store(), "keep_snapshot", keep),
-    ):
+    with wrapped(State, "dump", dump):
         yield
-
-
-def _store() -> Any:
-    from partage.service.store.interface import Store
-
-    return Store
 
 
 # --- what is remembered ---------------------------------------------------------------------------------------
@@ -286,8 +282,8 @@ def claims_lapse_early() -> Iterator[None]:
 def clock_goes_back() -> Iterator[None]:
     """Rows are stamped with the machine's clock, which somebody may set back."""
 
-    def start(original: Any, self: moves.Turn, state: State, now: int) -> None:
-        original(self, state, now)
+    def start(original: Any, self: moves.Turn, state: State, now: int, *others: Any) -> None:
+        original(self, state, now, *others)
         self.now = now
 
     def of(self: Timekeeper, book: Book, read: int | None = None) -> int:
@@ -343,6 +339,74 @@ def horizon_off_by_one() -> Iterator[None]:
             msgspec.structs.force_setattr(config, "horizon", config.horizon - 1)
 
     with wrapped(moves, "ask", ask):
+        yield
+
+
+@bug
+def signatures_not_checked() -> Iterator[None]:
+    """Where members sign their requests, nobody checks the signatures."""
+    with patch.object(moves, "is_signed", lambda *given, **named: True):
+        yield
+
+
+# --- receipts and checkpoints ---------------------------------------------------------------------------------
+
+
+@bug
+def receipts_before_rows_are_on_disk() -> Iterator[None]:
+    """A checkpoint covers rows that are being written."""
+
+    def checkpoint(original: Any, self: Book, key: Any) -> Any:
+        durable, self.durable = self.durable, self.tree.size
+        try:
+            return original(self, key)
+        finally:
+            self.durable = durable
+
+    with wrapped(Book, "checkpoint", checkpoint):
+        yield
+
+
+@bug
+def checkpoint_of_an_older_tree() -> Iterator[None]:
+    """A checkpoint states the root that the tree had one row before."""
+
+    def root(original: Any, self: Tree, size: int | None = None) -> bytes:
+        found: bytes = original(self, None if size is None else max(1, size - 1))
+        return found
+
+    def checkpoint(original: Any, self: Book, key: Any) -> Any:
+        with wrapped(Tree, "root", root):
+            return original(self, key)
+
+    with wrapped(Book, "checkpoint", checkpoint):
+        yield
+
+
+@bug
+def receipt_of_another_row() -> Iterator[None]:
+    """A receipt shows and proves the row before the member's own."""
+
+    async def of(original: Any, self: Receipts, book: Book, seq: int, *others: Any, **named: Any) -> Any:
+        return await original(self, book, seq - 1)
+
+    with wrapped(Receipts, "of", of):
+        yield
+
+
+@bug
+def tree_misses_what_others_wrote() -> Iterator[None]:
+    """A process does not add to its tree what other processes wrote."""
+
+    def catch_up(original: Any, self: Book, rows: list[Any]) -> None:
+        before = self.tree.dump() if self.tree.size < 256 else None
+        original(self, rows)
+        if before is not None and rows:
+            self.tree = Tree.load(*before)
+            for row in rows:
+                self.tree.append(row.salt)
+
+    with wrapped(Book, "catch_up", catch_up):
         yield
 
 

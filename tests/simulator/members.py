@@ -8,16 +8,20 @@ from typing import Any
 import msgspec
 from tests.simulator.servers import Network
 from tests.simulator.witness import Witness, must
-from tests.simulator.world import World
+from tests.simulator.world import Machine, World
 
 from partage.client.calls import refusal
 from partage.client.effects import Answer, Lost, Save, Send, Steps, Wait
 from partage.client.errors import Closed, HorizonReached, Refused, Unreachable
 from partage.client.protocol import Protocol
 from partage.client.pulls import Pull
+from partage.client.signing import asked_by
 from partage.client.statefile import AgentState
 from partage.client.stream import BoardLines
+from partage.ledger import messages
+from partage.ledger.keys import Key
 from partage.ledger.messages import CommitRun
+from partage.ledger.signatures import HEADER, header_of, sign
 
 URL = "http://simulated"
 
@@ -48,6 +52,7 @@ class Member:
 
     def __init__(self, world: World, network: Network, witness: Witness, name: str, habits: Habits) -> None:
         self.world, self.network, self.witness, self.name, self.habits = world, network, witness, name, habits
+        self.machine = Machine(world, name)  # with a clock of its own
         self.file: bytes | None = None  # the state file
         self.protocol: Protocol | None = None
         self.news = asyncio.Event()
@@ -146,7 +151,12 @@ class Member:
             else:
                 saved = msgspec.json.decode(self.file, type=AgentState)
             self.protocol = Protocol(
-                saved, saves=True, patience=self.habits.patience, clock=self.world.loop.time, random_bytes=bytes_of
+                saved,
+                saves=True,
+                patience=self.habits.patience,
+                clock=self.world.loop.time,
+                wall_clock=lambda: self.machine.clock() / 1000,
+                random_bytes=bytes_of,
             )
         return self.protocol
 
@@ -226,7 +236,9 @@ class Liar:
 
     def __init__(self, world: World, network: Network, witness: Witness, name: str) -> None:
         self.world, self.network, self.witness, self.name = world, network, witness, name
-        self.token = ""
+        self.token = self.agent = ""
+        self.key: Key | None = None
+        self.number = 0
         self.pulls: dict[int, float] = {}
         self.sent: list[Send] = []
 
@@ -234,7 +246,10 @@ class Liar:
         """Join, and do what is and what is not allowed."""
         self.path, self.arms = f"/v1/collaborations/{collaboration}", arms
         self.id, self.invite = collaboration, invite
-        body = {"name": self.name, "shares": shares, "request": "join"}
+        body: dict[str, Any] = {"name": self.name, "shares": shares, "request": "join"}
+        if self._truth().events[0].signed is True:
+            self.key = Key(self.world.random.randbytes(32))
+            body["key"] = self.key.public
         while not self.token:
             answer = await self.send("POST", "/agents", body, invite)
             if answer is not None:
@@ -253,9 +268,35 @@ class Liar:
         if body is not None:
             headers["Content-Type"] = "application/json"
             content = msgspec.json.encode(body)
+        wrong = self._sign(headers, path, content or b"{}", self.world.random.random())
         request = Send(method, self.path + path, headers, content)
         self.sent.append(request)
-        return self._read(await self.network.send(request))
+        found = self._read(await self.network.send(request))
+        must(not wrong or found is None, f"{method} {path} was accepted with a wrong signature.")
+        return found
+
+    def _sign(self, headers: dict[str, str], path: str, content: bytes, draw: float) -> bool:
+        """Sign a request, if members do; return whether the signature is wrong on purpose."""
+        kind = SIGNED.get(path) if content != b"{}" or path == "/ask" else None
+        if self.key is None or kind is None:
+            return False
+        given = msgspec.json.decode(content, type=kind)
+        if isinstance(given, messages.NewAgent):
+            stated = {"name": given.name, "shares": sorted(given.shares), "key": given.key, "tie_commitment": None}
+            asked: Any = ("join", stated)
+        else:
+            asked = asked_by(given)
+            asked[1]["agent"] = self.agent
+        self.number += 1
+        number, key = self.number, self.key
+        if draw < 0.05:  # without a signature
+            return True
+        if draw < 0.1:  # by a key that is not its own
+            key = Key(self.world.random.randbytes(32))
+        if draw < 0.15 and kind is not messages.NewAgent:  # of something else
+            asked[1]["agent"] = "a99"
+        headers[HEADER] = header_of(sign(key, asked[0], self.id, number, **asked[1]))
+        return draw < 0.1 or (draw < 0.15 and kind is not messages.NewAgent)
 
     def _read(self, answer: Answer | Lost) -> Any:
         if isinstance(answer, Lost) or answer.status >= 400 or not answer.body:
@@ -369,6 +410,14 @@ class Liar:
     def _truth(self) -> Any:
         return self.witness.truths[self.id]
 
+
+SIGNED = {
+    "/agents": messages.NewAgent,
+    "/ask": messages.Ask,
+    "/tell": messages.Tell,
+    "/commits": messages.Commits,
+    "/agents/me": messages.Consent,
+}
 
 DEEDS = [Liar.ask] * 4 + [Liar.tell] * 5 + [Liar.tell_again] + [Liar.meddle] + [Liar.boast] * 2
 DEEDS += [Liar.consent, Liar.replay, Liar.replay, Liar.pose, Liar.read, Liar.withdraw, Liar.exhaust, Liar.join_again]

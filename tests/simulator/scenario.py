@@ -67,12 +67,13 @@ def plan_of(world: World) -> Plan:
         "claim_interval": pick((0.0, 0.0, 0.0, 0.2)),
         "invites": members + 2,
         "request": "create",
+        "signed": chance() < 0.3,
         **settlement_of_plan(random, rule),
     }
     turns = [random.sample(range(arms), random.randint(0, arms)) for _ in range(members)]
     turns = turns if chance() < 0.05 and any(turns) else []
     if turns:  # no claim lapses
-        config |= {"claim_seconds": 60.0, "claim_interval": 0.0}
+        config |= {"claim_seconds": 60.0, "claim_interval": 0.0, "signed": False}
     harsh = chance() < 0.85 and not turns  # the others play without faults
     several = chance() < 0.5
     scale = pick((0.3, 1.0, 1.0, 2.0)) if harsh else 0.0
@@ -178,11 +179,11 @@ class Trial:
         self.disk.committed = self.witness.committed
         self.servers = [Server(world, self.disk, number, plan.snapshot_every) for number in range(plan.servers)]
         self.network = Network(world, self.servers, plan.network, self.witness)
+        self.members: list[Member] = []
         self.running = [asyncio.ensure_future(server.run()) for server in self.servers]
         self.running.append(asyncio.ensure_future(self.trouble()))
         await self.create()
         if plan.turns:
-            self.members: list[Member] = []
             await Turns(self.network, self.id, plan.config, plan.turns).play(self.codes)
             await self.finish()
             return
@@ -269,7 +270,7 @@ class Trial:
                     server.crash()
                 elif world.fault("server restarts in order", plan.crash / 8):
                     await server.stop()
-            for machine in (self.disk.machine, *(server.machine for server in self.servers)):
+            for machine in [self.disk.machine] + [one.machine for one in (*self.servers, *self.members)]:
                 if world.fault("clock jumps", plan.clock / 2):
                     machine.skew += world.random.choice((300, 3_000, 60_000, 10**7, -50, -1_000, -60_000, -(10**7)))
 

@@ -169,7 +169,7 @@ class Witness(Watch):
 
     def answered(self, handled: Handled) -> None:
         request, answer = handled.request, handled.answer
-        parts = request.path.split("/")  # /v1/collaborations/ID/…
+        parts = request.path.partition("?")[0].split("/")  # /v1/collaborations/ID/…
         id = parts[3] if len(parts) > 3 else ""
         what = f"{request.method} {'/'.join(parts[4:]) or ('collaboration' if id else 'collaborations')}"
         if "set-aside" in what or "invites/" in what:
