@@ -18,9 +18,11 @@ from partage.client.protocol import Protocol
 from partage.ledger import chain, moves
 from partage.ledger.merkle import Tree
 from partage.ledger.state import State
+from partage.service.runtime import book as books
 from partage.service.runtime import controller as controllers
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.damage import Chain
 from partage.service.runtime.library import Library
 from partage.service.runtime.receipts import Receipts
 from partage.service.runtime.settlements import Settlements
@@ -200,6 +202,25 @@ def snapshot_forgets_requests() -> Iterator[None]:
         return found
 
     with wrapped(State, "dump", dump):
+        yield
+
+
+@bug
+def chain_not_checked() -> Iterator[None]:
+    """Rows are read from disk without recomputing the chain of their hashes."""
+
+    def follow(self: Chain, row: Any) -> bytes:
+        self.seq, self.head = row.seq, row.head
+        return chain.row_hash(row.salt, row.body)
+
+    with patch.object(Chain, "follow", follow):
+        yield
+
+
+@bug
+def lost_rows_not_noticed() -> Iterator[None]:
+    """A ledger that lost its last rows is taken for a shorter one."""
+    with patch.object(books, "check_end", lambda *given: True):
         yield
 
 

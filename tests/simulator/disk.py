@@ -90,6 +90,31 @@ class Disk:
         """Let the disk be full for a while."""
         self.full_until = self.world.loop.time() + self.world.random.uniform(0.1, 2.0)
 
+    def corrupt(self, collaboration: str) -> str:
+        """Damage something that is stored; return what, and the number of the row."""
+        random, execute = self.world.random, self.driver.execute
+        rows = execute("SELECT seq FROM events WHERE collaboration = ?", (collaboration,)).fetchall()
+        (seq,), kind = random.choice(rows), random.choice(("body", "salt", "head", "torn", "lost", "snapshot"))
+        where = "WHERE collaboration = ? AND seq = ?"
+        if kind == "snapshot":
+            for id, content in execute("SELECT collaboration, state FROM snapshots").fetchall():
+                execute("UPDATE snapshots SET state = ? WHERE collaboration = ?", (self._flipped(content), id))
+        elif kind == "lost":  # the last rows
+            execute("DELETE FROM events WHERE collaboration = ? AND seq >= ?", (collaboration, seq))
+        else:
+            column = "body" if kind == "torn" else kind
+            ((before,),) = execute(f"SELECT {column} FROM events {where}", (collaboration, seq)).fetchall()
+            after = before[: random.randrange(len(before))] if kind == "torn" else self._flipped(before)
+            execute(f"UPDATE events SET {column} = ? {where}", (after, collaboration, seq))
+        self.world.note("corrupts", kind, seq)
+        return kind
+
+    def _flipped(self, content: Any) -> Any:
+        """Return the same content with one bit changed."""
+        changed = bytearray(content.encode() if isinstance(content, str) else content)
+        changed[self.world.random.randrange(len(changed))] ^= 1 << self.world.random.randrange(7)
+        return changed.decode("latin-1") if isinstance(content, str) else bytes(changed)
+
     def notify(self, last: dict[str, int], writer: "SimulatedStore") -> None:
         """Tell every process that listens what was written."""
         for store, wake in list(self.listeners.items()):

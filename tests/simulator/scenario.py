@@ -14,6 +14,7 @@ from tests.simulator.witness import Truth, Witness, must
 from tests.simulator.world import Machine, World
 from tests.support.faulty_store import all_of
 
+from partage.client.calls import refusal
 from partage.client.effects import Answer, Send
 from partage.ledger.chain import row_hash
 from partage.ledger.events import Commit, Tell
@@ -45,6 +46,7 @@ class Plan:
     clock: float = 0.0  # jumps, per second
     set_aside: bool = False
     close: bool = False  # before the members are done
+    corrupt: float = 0.0  # after this many seconds something that is stored is damaged; 0: never
     turns: list[list[int]] = field(default_factory=list)  # what each agent shares, if they play in turns
 
 
@@ -117,6 +119,7 @@ def plan_of(world: World) -> Plan:
         set_aside=chance() < 0.35,
         close=chance() < 0.2,
         turns=turns,
+        corrupt=random.uniform(2.0, 15.0) if harsh and chance() < 0.15 else 0.0,
     )
 
 
@@ -160,7 +163,7 @@ class Trial:
         self.world = World(seed, tell)
         self.plan = plan_of(self.world)
         self.witness = Witness(self.world)
-        self.id = ""
+        self.id = self.damage = ""
 
     def run(self) -> "Trial":
         """Play it; a failure is a `Violation` or an error of the service."""
@@ -194,18 +197,52 @@ class Trial:
         liars = [Liar(world, self.network, self.witness, f"Liar {place}") for place in range(plan.liars)]
         arms, codes = plan.config["arms"], iter(self.codes)
         lives = [one.live(self.id, next(codes), self.some(arms), arms, plan.steps) for one in [*self.members, *liars]]
-        await self.together([*lives, self.operate()])
-        await self.finish()
+        everything = self.together([*lives, self.operate()])
+        await (self.corrupted(everything) if plan.corrupt else everything)
+        if not plan.corrupt or self.damage == "snapshot":
+            await self.finish()
 
     async def together(self, lives: list[Any]) -> None:
         """Live at the same time; the first failure ends it."""
         tasks = [asyncio.ensure_future(life) for life in lives]
-        done, _ = await asyncio.wait(tasks, timeout=120.0, return_when=asyncio.FIRST_EXCEPTION)
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=120.0, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in tasks:  # those whom the faults kept from coming to an end
+                task.cancel()
         for task in done:
             task.result()
-        for task in tasks:  # those whom the faults kept from coming to an end
-            task.cancel()
         await asyncio.wait(tasks)
+
+    async def corrupted(self, everything: Any) -> None:
+        """Damage what is stored, and check that it is refused from then on, and never served."""
+        lives = asyncio.ensure_future(everything)
+        await asyncio.wait([lives], timeout=self.plan.corrupt)
+        self.damage = self.disk.corrupt(self.id)
+        self.world.counts[f"fault: corrupted {self.damage}"] += 1
+        if self.damage == "snapshot":  # which is only a cache
+            await lives
+            return
+        await asyncio.wait([lives], timeout=10.0)  # meanwhile the witness checks what is served
+        lives.cancel()
+        await asyncio.wait([lives])
+        if not lives.cancelled():
+            lives.result()
+        self.world.calm = True
+        for server in self.servers:
+            server.crash()
+        await asyncio.sleep(20.0)
+        for path in ("board", "ledger", "settlement", "agents"):
+            answer = await self.network.send(self.operators("GET", f"/{self.id}/{path}"))
+            if isinstance(answer, Answer) and answer.status >= 400:
+                code = refusal(answer.status, answer.body).code
+                must(code == "damaged_ledger", f"A damaged ledger is refused as {code}.")
+                must(b" row" in answer.body, "The refusal of a damaged ledger does not name the place.")
+            else:  # what a snapshot says of it is right, and the witness has checked that
+                complete = isinstance(answer, Answer) and path == "ledger"
+                must(not complete, f"A damaged ledger ({self.damage}) is served.")
+        for task in self.running:
+            task.cancel()
 
     def some(self, arms: list[str]) -> list[str]:
         """Return some of the arms, most of the time more than one."""
@@ -215,12 +252,7 @@ class Trial:
 
     async def call(self, method: str, path: str, body: Any = None, attempts: int = 200) -> Answer:
         """Make a request of the operator until it is answered."""
-        headers = {"Authorization": f"Bearer {OPERATOR}"}
-        content = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            content = msgspec.json.encode(body)
-        request = Send(method, f"/v1/collaborations{path}", headers, content)
+        request = self.operators(method, path, body)
         for _ in range(attempts):
             answer = await self.network.send(request)
             if isinstance(answer, Answer) and answer.status not in (429, 503):
@@ -228,6 +260,15 @@ class Trial:
             await asyncio.sleep(0.1 + self.world.delay(1.0))
         must(False, f"{method} {path} was not answered in {attempts} attempts.")
         raise AssertionError
+
+    def operators(self, method: str, path: str, body: Any = None) -> Send:
+        """Return a request of the operator."""
+        headers = {"Authorization": f"Bearer {OPERATOR}"}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(body)
+        return Send(method, f"/v1/collaborations{path}", headers, content)
 
     async def create(self) -> None:
         """Create the collaboration."""
