@@ -1,10 +1,13 @@
 """Tokens that end: at once, for every call, and answers that carry a token can be repeated."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from tests.support.api import Host, Member, Speaker, serving
+from tests.support.patience import PATIENCE
 from tests.support.server import Server
 
 
@@ -105,3 +108,35 @@ def test_a_removed_member_reads_and_does_nothing_else(host: Host) -> None:
     assert member.ledger()
     other.work()
     host.refused(409, "POST", f"/agents/{member.agent}/remove", {"reason": "Again."}, code="removed")
+
+
+def test_a_browsers_session_ends_with_its_token(host: Host) -> None:
+    member = host.join("a", "b")
+    with httpx.Client(base_url=host.url, timeout=PATIENCE) as browser:
+
+        def log_in(token: str | None) -> int:
+            found = re.search(r'name="login" value="(\w{64})"', browser.get("/join").text) or re.search(
+                r'data-login="(\w{64})"', browser.get("/join").text
+            )
+            assert found
+            return browser.post("/login", data={"token": token or "", "login": found[1]}).status_code
+
+        assert log_in(member.token) == 303
+        assert browser.get("/me").status_code == 200
+        new = rotated(member)
+        assert browser.get("/me").status_code != 200
+        assert browser.get(f"/v1/collaborations/{host.collaboration}/board").status_code == 401
+        assert log_in(member.token) != 303, "an ended token opens no session"
+        assert log_in(new.token) == 303
+        assert browser.get("/me").status_code == 200
+
+
+def test_the_pages_of_a_signed_collaboration_say_that_it_needs_a_program(server: Server) -> None:
+    host = Host(server.url, signed=True)
+    invited = Speaker(server.url, host.invite(), host.collaboration)
+    look = httpx.post(
+        f"{server.url}/join", headers=invited.headers, json={"collaboration": host.collaboration}, timeout=PATIENCE
+    )
+    assert look.json()["signed"] is True
+    assert 'id="join-signed"' in httpx.get(f"{server.url}/join", timeout=PATIENCE).text
+    invited.refused(403, "POST", "/agents", {"name": "Ann", "shares": []}, code="signature_required")

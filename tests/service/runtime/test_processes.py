@@ -16,6 +16,7 @@ from tests.support.patience import PATIENCE
 from tests.support.postgres import Cluster
 from tests.support.server import Server
 
+from partage.ledger.ties import commitment_to
 from partage.ledger.verify import verify
 
 AGENTS, ROUNDS = 8, 12
@@ -107,6 +108,44 @@ def test_two_servers_on_one_database(postgres_url: str) -> None:
         play([first.url, second.url])
         heard_elsewhere(first.url, second.url)
         one_invite_one_agent(first.url, second.url)
+        one_order(first.url, second.url)
+        ended_everywhere(first.url, second.url)
+
+
+def one_order(first: str, second: str) -> None:
+    """The tie order is drawn once, whichever process a member asks."""
+    host = Host(first)
+    nonces = [bytes([number]) * 16 for number in (1, 2)]
+    members = []
+    for number, nonce in enumerate(nonces):
+        body = {"name": f"Agent {number}", "shares": ["a", "b"], "tie_commitment": commitment_to(nonce)}
+        joined = Speaker(second, host.invite(), host.collaboration).ok("POST", "/agents", body)
+        members.append(Member((first, second)[number], joined["token"], host.collaboration, joined["agent"]))
+    one, two = members
+    one.refused(409, "POST", "/ask", {}, code="order_pending")
+    assert two.ok("GET", "/draw")["waiting"] == [one.agent, two.agent]
+    two.ok("POST", "/reveal", {"nonce": nonces[1].hex()})
+    one.ok("POST", "/reveal", {"nonce": nonces[0].hex()})
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(Member.ask, members))
+    assert len(host.events("draw")) == len(host.events("order")) == 1
+    assert host.events("order")[0]["skipped"] == []
+    assert verify(host.call("GET", "/ledger").content.splitlines(keepends=True)).ok
+
+
+def ended_everywhere(first: str, second: str) -> None:
+    """A token that one process ended is refused by the other at once, though it served it before."""
+    host = Host(first)
+    member = host.join("a", "b", url=second)
+    member.work()
+    made = Member(first, member.token, host.collaboration, member.agent).ok("POST", "/agents/me/token", {})
+    for method, path, body in (("GET", "/board", None), ("POST", "/ask", {}), ("GET", "/ledger", None)):
+        member.refused(401, method, path, body, code="token_ended")
+    new = Member(second, made["token"], host.collaboration, member.agent)
+    new.work()
+    host.ok("DELETE", f"/agents/{member.agent}/token")
+    for method, path, body in (("POST", "/ask", {}), ("GET", "", None)):
+        new.refused(401, method, path, body, code="token_ended")
 
 
 def heard_elsewhere(first: str, second: str) -> None:
