@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.api import NAMED, Host, Member, serving
+from tests.support.api import NAMED, Host, Member, Speaker, serving
 from tests.support.faulty_store import Remote
 
 from partage.ledger.chain import row_hash
@@ -120,6 +120,19 @@ def test_a_member_without_a_key_cosigns_nothing(url: str) -> None:
     ann = host.join("a")
     ann.refused(409, "PUT", "/cosignature", {"checkpoint": ann.call("GET", "/checkpoint").text}, code="no_key")
     assert ann.ok("GET", "/cosignatures") == []
+
+
+def test_a_member_with_a_key_cosigns(url: str) -> None:
+    host = Host(url)
+    key = Key(b"k" * 32)
+    joined = Speaker(url, host.invite(), host.collaboration).ok(
+        "POST", "/agents", {"name": "Ann", "shares": ["a"], "key": key.public}
+    )
+    ann = Member(url, joined["token"], host.collaboration, joined["agent"])
+    note = cosigned(ann.call("GET", "/checkpoint").text, host.collaboration, ann.agent, key, 1_700_000_000)
+    assert ann.call("PUT", "/cosignature", {"checkpoint": note}).status_code == 204
+    assert host.ok("GET", "/cosignatures") == [{"agent": ann.agent, "name": "Ann", "checkpoint": note}]
+    assert host.call("GET", "/checkpoint").text == note
 
 
 @pytest.fixture

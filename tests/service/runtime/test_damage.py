@@ -198,6 +198,21 @@ def test_damage_further_on_in_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
+def test_a_ledger_of_another_server_is_not_signed(tmp_path: Path) -> None:
+    """Its members would take our signatures for a fork."""
+    (id,) = written(f"{tmp_path}/partage.db")
+    with closing(sqlite3.connect(tmp_path / "partage.db")) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE key = 'secret'")
+
+    async def scenario() -> None:
+        controller = Controller(open_store(f"{tmp_path}/partage.db"))
+        with pytest.raises(Damaged, match="a key that is not this server's"):
+            await controller.library.book(id)
+        await controller.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+
+
 # snapshots
 
 

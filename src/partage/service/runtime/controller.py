@@ -94,7 +94,9 @@ class Controller:
         self.store = store
         self.system = system or System()
         self.secret = ServerSecret(store, self.system)
-        self.library = Library(store, self.system, snapshot_every, tie_seed=self.secret.tie_seed)
+        self.library = Library(
+            store, self.system, snapshot_every, tie_seed=self.secret.tie_seed, key=self.secret.key.public
+        )
         self.sessions = Sessions(store, self.system, operator_token)
         self.invites = Invites(store, self.system, self.library)
         self.settlements = Settlements(self.system, self.library, self.secret)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from msgspec import UNSET
+
 from partage.ledger import moves
 from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
@@ -48,9 +50,11 @@ class Library:
         snapshot_every: int = SNAPSHOT_EVERY,
         *,
         tie_seed: Callable[[str], bytes],
+        key: str,
     ) -> None:
         self.store = store
         self.books: dict[str, Book] = {}
+        self._key = key  # the public key of the checkpoints
         self._system = system
         self._call = system.store_calls(store.several)
         self._writer = Writer(store, system, snapshot_every, tie_seed=tie_seed)
@@ -117,6 +121,8 @@ class Library:
         damages.check(collaboration)
         try:
             book: Book | None = await self._system.in_thread(Book.load, self.store, collaboration)
+            if book is not None and book.state.config.key not in (UNSET, self._key):
+                raise Damaged("its checkpoints are signed by a key that is not this server's")
         except Refused as error:
             damages.note(collaboration, error)
             raise
