@@ -2,8 +2,8 @@
 
 Each attack runs against a real server with SQLite on loopback, while another process asks `/health` every ten
 milliseconds. The table has its latencies, the most memory that the server had, and what became of the attack. The
-goal is a 99th percentile below 100 ms. Attacker and server share this machine, so the first line is the server at
-rest.
+goal is a 99th percentile below 100 ms. Attacker and server share this machine with whatever else runs on it: compare
+with the first line, the server at rest, and with how long the loop was busy at a time (`bench.watched`).
 """
 
 import argparse
@@ -43,8 +43,8 @@ class Server:
     def __init__(self, folder, **environment):
         self.file = Path(folder) / "partage.db"
         settings = {**os.environ, "PARTAGE_OPERATOR_TOKEN": TOKEN, **environment}
-        command = [sys.executable, "-m", "partage.cli", "serve", "--database", str(self.file), "--port", "0"]
-        command += ["--log-level", "error"]
+        self._busy = Path(folder) / "busy.json"
+        command = [sys.executable, "-m", "bench.watched", str(self.file), str(self._busy)]
         self.process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
@@ -72,6 +72,7 @@ class Server:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
+        self.busy = json.loads(self._busy.read_text()) if self._busy.exists() else {}
 
     def memory(self, what="VmRSS"):
         """Return the server's memory in MB; with "VmHWM", the most that it had. None where /proc is missing."""
@@ -354,7 +355,7 @@ def measured(attack, seconds):
     """Return a line of the table."""
     with tempfile.TemporaryDirectory(prefix="partage-bench-") as folder:
         server, figures, outcome = attack(folder, seconds)
-        return figures, server.most, outcome
+        return figures, server, outcome
 
 
 def main(arguments=None):
@@ -362,16 +363,18 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=4.0, help="that each attack lasts, about")
     parser.add_argument("--only", default="", help="a part of an attack's name")
     given = parser.parse_args(arguments)
-    table = Table(title="/health under attack, in ms")
-    for column in ("attack", "p50", "p99", "max", "memory, MB", "what became of it"):
+    table = Table(title="/health under attack, in ms, and how long the event loop was busy at a time")
+    for column in ("attack", "p50", "p99", "max", "busy p99", "max", "memory, MB", "what became of it"):
         table.add_column(column, justify="left" if column in ("attack", "what became of it") else "right")
     for attack in ATTACKS:
         if given.only in attack.__name__:
             print(attack.__name__, end=" ", file=sys.stderr, flush=True)
-            figures, memory, outcome = measured(attack, given.seconds)
+            figures, server, outcome = measured(attack, given.seconds)
             late = "" if figures["p99"] < GOAL else " MISSED"
             found = [f"{figures['p50']:.1f}", f"{figures['p99']:.1f}{late}", f"{figures['max']:.0f}"]
-            table.add_row(attack.__doc__.strip(), *found, "" if memory is None else f"{memory:,.0f}", outcome)
+            found += [f"{server.busy[name]:.1f}" if server.busy else "" for name in ("p99", "max")]
+            found += ["" if server.most is None else f"{server.most:,.0f}"]
+            table.add_row(attack.__doc__.strip(), *found, outcome)
     print(file=sys.stderr)
     Console(width=160).print(table)
 
