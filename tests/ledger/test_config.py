@@ -254,3 +254,24 @@ def test_bodies_that_are_refused(body: bytes, status: int, code: str, field: str
     refused = refusal_of(str(error.value), NewCollaboration)
     assert (refused.status, refused.code, refused.field) == (status, code, field)
     assert refused.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("settlement", "alone", "most"),
+    [("paper", None, 100), ("equal-share", None, 100), ("equal-share", "two-ucb", 10), ("pool", None, 1000)],
+)
+def test_no_more_arms_than_can_be_settled_in_seconds(settlement: str, alone: str | None, most: int) -> None:
+    """Open collaborations keep what they began with."""
+    surety = {"prepaid": 20.0} if settlement == "pool" else {"underwriting": 0.0}
+    terms = {"rule": "balanced-etc", "settlement": settlement, "alone": alone, "name": "T", "horizon": 100, **surety}
+
+    def config(arms: int) -> Config:
+        return Config(arms=[f"arm {arm}" for arm in range(arms)], **terms)
+
+    checked_config(config(most))
+    with pytest.raises(Refused) as refused:
+        checked_config(config(most + 1))
+    assert refused.value.code in CODES
+    if most < 1000:
+        assert refused.value.code == "too_many_arms"
+        assert len(checked_config(config(most + 1), 4)["arms"]) == most + 1

@@ -19,6 +19,8 @@ from partage.ledger.fields import (
     LONGEST_HORIZON,
     MOST_ARMS,
     MOST_MONEY,
+    MOST_PAID_ARMS,
+    MOST_PLAYED_ARMS,
     MOST_VALUE,
     alike,
     allowed,
@@ -28,7 +30,7 @@ from partage.ledger.fields import (
 )
 from partage.ledger.refusals import invalid
 from partage.rules import Rule, live_parameters, live_rules, make_rule
-from partage.settle import ALONE, SETTLEMENTS, settlement_for
+from partage.settle import ALONE, SETTLEMENTS, Settlement, settlement_for
 from partage.tape import Draws
 
 __all__ = ["DEFAULTS", "PREPAID", "Config", "LiveRule", "allowed", "checked_config", "live_rule", "rule_of"]
@@ -128,6 +130,8 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     name = _checked_settlement(config, rule, format)
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
+    if format > 4:
+        _check_size(settlement, len(arms))
     recorded = {
         "name": title,
         "arms": tuple(arms),
@@ -153,6 +157,16 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
 _LATER: dict[int, tuple[str, ...]] = {5: (), 4: ("signed",)}
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
+
+
+def _check_size(settlement: Settlement, arms: int) -> None:
+    """Refuse more arms than can be settled in seconds."""
+    if settlement.pays_commits and arms > MOST_PAID_ARMS:
+        sentence = f"The settlement {settlement.name} pays commits, so there may be {MOST_PAID_ARMS} arms at most."
+        raise invalid("arms", f"{sentence} With pool, dues and none there may be more.", "too_many_arms")
+    if settlement.ceiling_seed is not None and arms > MOST_PLAYED_ARMS:
+        sentence = f"Plays of two-ucb measure ceilings of {MOST_PLAYED_ARMS} arms at most; set alone to best."
+        raise invalid("alone", sentence, "too_many_arms")
 
 
 def _checked_rule(name: str, balance: float | str | None, parameters: dict[str, Any]) -> "LiveRule":

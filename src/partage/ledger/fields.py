@@ -16,6 +16,8 @@ from partage.settle import ALONE, SETTLEMENTS
 
 LARGEST_BODY = 256 * 1024  # bytes
 MOST_ARMS = 1000
+MOST_PAID_ARMS = 100  # where commits are paid: the close tallies each member's commits of each arm
+MOST_PLAYED_ARMS = 10  # where ceilings are measured by plays of 2-UCB, which take long with more
 MOST_INVITES = 1000
 MOST_HOURS = 8760
 MOST_RUNS = 1000  # in one report of commit pulls

@@ -15,6 +15,8 @@ CODES: dict[str, str] = {
     "invalid_field": "A field has a value that is not allowed.",
     "unknown_arm": "A field names an arm that is not in this collaboration.",
     "wrong_nonce": "The nonce is not the one that the agent committed to on joining.",
+    "reserved_name": "The name stands for somebody else.",
+    "too_many_arms": "The settlement allows fewer arms.",
     "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
     "not_cosigned": "The checkpoint lacks the cosignature of the agent's key.",
     # 401: who is asking
@@ -57,6 +59,7 @@ CODES: dict[str, str] = {
     "order_fixed": "The tie order was fixed without this nonce.",
     "no_draw": "The tie order is not being drawn yet.",
     "not_in_draw": "The agent did not commit to a nonce before the tie order was drawn.",
+    "name_taken": "Another member has this name.",
     "request_reused": "The request id was used before, for a different request.",
     "told_differently": "The pull was reported before, with a different reward.",
     "too_many_pulls": "The horizon has room for fewer pulls than reported.",
