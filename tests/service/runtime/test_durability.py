@@ -513,3 +513,40 @@ def test_a_failing_snapshot_fails_no_request(error: Exception, tmp_path: Path) -
             raise error
 
     play(NoSnapshots, tmp_path / "partage.db", some_history, snapshot_every=3)
+
+
+# receipts
+
+
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_no_checkpoint_covers_what_is_not_on_disk(kind: type[Faulty], tmp_path: Path) -> None:
+    """Not while it is being written, nor after a write that failed or whose outcome is unknown."""
+    signed: list[tuple[int, int, int]] = []
+
+    async def game(controller: Controller, book: Book, agent: str) -> None:
+        store = controller.store
+        assert isinstance(store, Faulty)
+        write = store.commit_rows
+
+        def look() -> None:
+            checkpoint, _ = book.checkpoint(controller.secret.key)
+            on_disk = len(store.rows(book.id))
+            signed.append((checkpoint.size, on_disk, book.state.seq))
+
+        def looking(*given: Any) -> None:
+            look()
+            write(*given)
+
+        store.commit_rows = looking  # type: ignore[method-assign]
+        for fault in ("", "full", "lost", "unknown", ""):
+            store.faults = [fault]
+            with contextlib.suppress(StoreError):
+                pull = await controller.ask(book, agent, None, False)
+                assert pull is not None
+                await controller.tell(book, agent, pull.pull, 0.5)
+            look()
+        store.commit_rows = write  # type: ignore[method-assign]
+
+    play(kind, tmp_path / "partage.db", game)
+    assert all(size <= on_disk for size, on_disk, _ in signed)
+    assert any(size < ahead for size, _, ahead in signed)
