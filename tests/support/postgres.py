@@ -71,7 +71,7 @@ class Cluster:
 
     def processes(self) -> list[int]:
         """Return the ids of all running processes of the server: those that work in its folder."""
-        return sorted(id for id in _ids() if _folder(id) == self._data)
+        return sorted(id for id in _ids() if _folder(id) == self._data.resolve())
 
     def backends(self, database: str) -> list[int]:
         """Return the ids of the processes that serve a database."""
