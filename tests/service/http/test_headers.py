@@ -92,6 +92,9 @@ def test_another_method_is_told_which_ones_there_are(
     answer = client.request(method, path.format(id=id), headers=OPERATOR)
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert set(answer.headers["allow"].split(", ")) == allowed
+    asked = client.options(path.format(id=id))
+    assert asked.status_code == 204
+    assert [set(one.split(", ")) for one in asked.headers.get_list("allow")] == [allowed]
 
 
 # the Host header

@@ -120,6 +120,7 @@ def create_app(
                 "controller": controller,
                 "metrics": metrics or Metrics(),
                 "public_url": public_url,
+                "methods": {},
                 "guard": Guard(limits or Limits(), controller.system.clock),
                 "readiness": Readiness(controller.store, controller.system),
             }
@@ -139,5 +140,7 @@ def create_app(
         ),
         logging_config=None,
     )
+    for route in app.routes:
+        app.state.methods.setdefault(route.path_format, set()).update(getattr(route, "methods", ()))
     add_facts(app.openapi_schema)
     return app

@@ -31,10 +31,15 @@ FRAMEWORK = {
 CAREFUL = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
-async def careful(message: Message, _: Scope) -> None:
+async def careful(message: Message, scope: Scope) -> None:
     """Add the headers that every answer has, unless it has its own."""
     if message["type"] == "http.response.start":
         headers = list(message.get("headers", ()))
+        if scope.get("method") == "OPTIONS":  # the framework names only the methods of one of several handlers
+            methods = scope["litestar_app"].state.methods.get(scope.get("path_template"))
+            if methods:
+                headers = [header for header in headers if header[0].lower() != b"allow"]
+                headers.append((b"allow", ", ".join(sorted(methods)).encode()))
         given = {name.lower() for name, _ in headers}
         message["headers"] = headers + [header for header in CAREFUL if header[0] not in given]
 
