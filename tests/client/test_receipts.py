@@ -378,6 +378,24 @@ def test_an_operator_that_does_not_prove_is_refused() -> None:
         first.compare(note)
 
 
+@pytest.mark.parametrize("code", ["unknown_token", "not_permitted", "revoked"])
+def test_a_proof_that_is_refused_for_another_reason_is_no_fork_and_no_agreement(code: str) -> None:
+    controller = FakeController()
+    first, second = joined(controller, name="First"), joined(controller, name="Second")
+    explore(second)
+
+    def refusing(request: httpx.Request, answer: Any) -> Any:
+        if request.url.path.endswith("/proof"):
+            raise Refused(403, code, "No.")
+        return answer
+
+    controller.lie = refusing
+    with pytest.raises(Refused, match="No"):
+        first.compare(second.checkpoint())
+    controller.lie = lambda request, answer: answer
+    first.compare(second.checkpoint())
+
+
 def test_members_of_one_history_agree_and_keep_the_newer_checkpoint() -> None:
     controller = FakeController()
     first, second = joined(controller, name="First"), joined(controller, name="Second")

@@ -24,6 +24,7 @@ from partage.ledger.receipts import HEADER, BadReceipt, Receipt, check_consisten
 
 S = TypeVar("S")
 
+NO_PROOF = ("checkpoint_ahead", "not_found", "invalid_field")  # refusals of a proof that an honest controller has
 KEYED = 5  # the first format whose ledgers state their key
 
 
@@ -178,6 +179,8 @@ class Receipts:
             try:
                 proof = (yield from self._calls.fetch(_Proof, "GET", path)).consistency
             except Refused as refused:
+                if refused.code not in NO_PROOF:
+                    raise
                 yield from self.fork(
                     f"{what} has {found.size:,} rows and the agent's own has {kept.size:,}; both are signed, and the "
                     f"controller does not prove that one continues the other: {refused.sentence}",

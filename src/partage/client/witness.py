@@ -89,8 +89,10 @@ class Witness:
             yield from self._give()
             if self._relays:
                 yield from self._compare()
-        except (Unreachable, Refused) as error:
+        except Unreachable as error:
             log.debug("Checkpoints were not exchanged: %s", error)
+        except Refused as refused:
+            log.warning("The controller did not let members compare their checkpoints: %s", refused)
 
     def _give(self) -> Steps[None]:
         note = self._saved.checkpoint
