@@ -19,6 +19,7 @@ from partage.ledger import messages
 from partage.ledger.fields import LARGEST_BODY
 from partage.ledger.refusals import Refused
 from partage.service.http import api
+from partage.service.http.gate import Gate
 from partage.service.http.limits import Guard, Limits
 from partage.service.http.responses import FAILURES, careful
 from partage.service.http.schema import add_facts
@@ -62,6 +63,8 @@ def measured(app: ASGIApp) -> ASGIApp:
             await send(message)
 
         try:
+            if scope["path"].endswith("/events"):
+                await scope["litestar_app"].state.gate.enter()
             await app(scope, receive, watching)
         except Refused as error:  # raised by middleware, and answered further out
             status = error.status
@@ -119,6 +122,7 @@ def create_app(
             {
                 "controller": controller,
                 "metrics": metrics or Metrics(),
+                "gate": Gate(),
                 "public_url": public_url,
                 "methods": {},
                 "guard": Guard(limits or Limits(), controller.system.clock),
