@@ -25,12 +25,13 @@ START = 1_700_000_000_000  # ms
 SECRET = b"of all these tests"  # of the tallies
 TRUTHFUL = ("paper", "equal-share", "equal-share-expected")  # settlements that assume truthful members
 Step = tuple[Any, ...]
-SEED = "0123456789abcdef" * 2
+TIE_SEED = "0123456789abcdef" * 2
+SEED = f"{0x7F:032x}"  # of the operator: without nonces, it gives the tie orders of TIE_SEED, up to six arms
 
 _SEEDS: dict[Any, bytes] = {}  # the operator's seeds, by their commitments
 
 
-def created(tie_seed: str = SEED, format: Any = FORMAT, **config: Any) -> Create:
+def created(tie_seed: str = "", format: Any = FORMAT, **config: Any) -> Create:
     """Return the first event of a collaboration: balanced-etc with the paper's settlement, unless given.
 
     From format 5 on, `tie_seed` is the operator's part of the tie order. Where the format needs it, the operator
@@ -45,9 +46,9 @@ def created(tie_seed: str = SEED, format: Any = FORMAT, **config: Any) -> Create
     elif config.get("settlement") in PREPAID:
         config.setdefault("prepaid", 3.0)
     checked = checked_config(Config(**config), 1 if format is UNSET else format)
-    given: dict[str, Any] = {"tie_seed": tie_seed}
+    given: dict[str, Any] = {"tie_seed": tie_seed or TIE_SEED}
     if format is not UNSET and format > 4:
-        seed = bytes.fromhex(tie_seed)
+        seed = bytes.fromhex(tie_seed or SEED)
         given = {"tie_commitment": commitment_to(seed)}
         _SEEDS[commitment_to(seed)] = seed
     return Create(seq=1, time=START, format=format, collaboration="c1", **given, **checked)

@@ -19,9 +19,14 @@ from partage.ledger.events import (
     Commit,
     Consent,
     Create,
+    Draw,
     Join,
     Lapse,
     Leave,
+    Order,
+    Remove,
+    Revoke,
+    Rotate,
     SetAside,
     Tell,
     Tick,
@@ -265,6 +270,17 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "leave", f"{name} left"
         case SetAside(reason=reason):
             kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
+        case Draw(members=members):
+            kind, text = "draw", f"The tie order is being drawn by {counted(len(members), 'member')}"
+        case Order(skipped=skipped):
+            without = f", without {listed([state.members[one].name for one in skipped])}" if skipped else ""
+            kind, text = "order", f"The tie order is fixed{without}"
+        case Rotate():
+            kind, text = "token", f"{name} got a new token"
+        case Revoke():
+            kind, text = "token", f"The operator ended the token of {name}"
+        case Remove(reason=reason):
+            kind, text = "leave", f"The operator removed {name}: {reason}"
         case Close():
             kind, text = "close", "The collaboration was closed"
         case _:
