@@ -94,7 +94,9 @@ class Disk:
         """Damage something that is stored; return what, and the number of the row."""
         random, execute = self.world.random, self.driver.execute
         rows = execute("SELECT seq FROM events WHERE collaboration = ?", (collaboration,)).fetchall()
-        (seq,), kind = random.choice(rows), random.choice(("body", "salt", "head", "torn", "lost", "snapshot"))
+        kinds = ("body", "salt", "head", "torn", "snapshot", "lost")
+        # One of several processes that has not read a row cannot miss it.
+        (seq,), kind = random.choice(rows), random.choice(kinds[:-1] if self.several else kinds)
         where = "WHERE collaboration = ? AND seq = ?"
         if kind == "snapshot":
             for id, content in execute("SELECT collaboration, state FROM snapshots").fetchall():

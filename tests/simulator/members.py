@@ -27,6 +27,7 @@ URL = "http://simulated"
 
 # Refusals that an honest member may get: something happened that it could not know of.
 UNLUCKY = {"closed", "left", "claim_cancelled", "set_aside", "horizon_used", "no_public_arm", "too_many_pulls"}
+UNLUCKY |= {"token_ended", "removed"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Member:
             except Refused as refused:
                 must(refused.code in UNLUCKY, f"{self.name}, who is honest, was refused: {refused.code}.")
                 self.world.counts[f"honest member refused: {refused.code}"] += 1
-                if refused.code in ("left", "closed", "set_aside"):
+                if refused.code in ("left", "closed", "set_aside", "token_ended", "removed"):
                     self.over = refused.code
         await self._stop_listening()
 
@@ -171,6 +172,7 @@ class Member:
             pass
         except Refused as refused:
             must(refused.code in UNLUCKY, f"{self.name}, who is honest, was refused: {refused.code}.")
+            self.over = self.over or refused.code
 
     # its effects
 

@@ -45,6 +45,7 @@ class Plan:
     crash: float = 0.0  # of servers, per second
     clock: float = 0.0  # jumps, per second
     set_aside: bool = False
+    end: str = ""  # a membership: "remove", or its token: "revoke"
     close: bool = False  # before the members are done
     corrupt: float = 0.0  # after this many seconds something that is stored is damaged; 0: never
     turns: list[list[int]] = field(default_factory=list)  # what each agent shares, if they play in turns
@@ -73,7 +74,8 @@ def plan_of(world: World) -> Plan:
         **settlement_of_plan(random, rule),
     }
     turns = [random.sample(range(arms), random.randint(0, arms)) for _ in range(members)]
-    turns = turns if chance() < 0.05 and any(turns) else []
+    # Where nobody shares some arm, the reference plays such arms too, and the controller never learns of them.
+    turns = turns if chance() < 0.1 and len({arm for shares in turns for arm in shares}) == arms else []
     if turns:  # no claim lapses
         config |= {"claim_seconds": 60.0, "claim_interval": 0.0, "signed": False}
     harsh = chance() < 0.85 and not turns  # the others play without faults
@@ -118,8 +120,9 @@ def plan_of(world: World) -> Plan:
         clock=scale * rate(0.5),
         set_aside=chance() < 0.35,
         close=chance() < 0.2,
+        end=pick(("remove", "revoke", "", "", "", "", "", "")),
         turns=turns,
-        corrupt=random.uniform(2.0, 15.0) if harsh and chance() < 0.15 else 0.0,
+        corrupt=random.uniform(2.0, 15.0) if harsh and chance() < 0.2 else 0.0,
     )
 
 
@@ -290,6 +293,13 @@ class Trial:
         if plan.set_aside and self.truth.joined:
             agent = random.choice(list(self.truth.joined))
             await self.call("POST", f"/{self.id}/agents/{agent}/set-aside", {"reason": "It lies."})
+        if plan.end and self.truth.joined:
+            agent = random.choice(list(self.truth.joined))
+            path = f"/{self.id}/agents/{agent}"
+            if plan.end == "remove":
+                await self.call("POST", f"{path}/remove", {"reason": "It is not welcome."})
+            else:
+                await self.call("DELETE", f"{path}/token")
         if plan.close:
             await asyncio.sleep(random.uniform(0.5, 10.0))
             await self.call("POST", f"/{self.id}/close")
@@ -354,7 +364,8 @@ class Trial:
         whole = await self.call("GET", f"/{self.id}/ledger")
         found = verify(whole.body.splitlines(keepends=True))
         must(found.ok, f"The ledger does not verify: {found.problem}")
-        member = self.world.random.choice(self.members) if self.members else None
+        there = [member for member in self.members if member.over not in ("token_ended", "removed")]
+        member = self.world.random.choice(there) if there else None
         if member is not None and member.protocol is not None and member.protocol.saved.agent:
             saved = member.protocol.saved
             copy = await member.drive(member.protocol.ledger())
@@ -397,7 +408,8 @@ class Trial:
         for pull, reward in (member.saved_told | member.passed).items():
             told = truth.told.get(pull)
             if told is None:
-                gone = pull in truth.state.cancelled or entry.left or entry.aside or truth.state.closed
+                ended = entry.left or entry.aside or entry.removed or entry.revoked
+                gone = pull in truth.state.cancelled or ended or truth.state.closed
                 must(bool(gone), f"A reward that {member.name} reported is not in the ledger.")
             else:
                 must(told.reward == reward, f"A reward of {member.name} is another one in the ledger.")

@@ -13,6 +13,7 @@ from partage.client.effects import Answer, Lost, Send
 from partage.service.http.app import create_app
 from partage.service.http.limits import Guard, Limits
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.damage import Damaged
 from partage.service.runtime.readiness import Readiness
 from partage.service.runtime.system import System
 from partage.service.store import StoreError
@@ -249,7 +250,7 @@ def _caused_by_the_database(error: BaseException | None) -> bool:
     if error is None:
         return False
     parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return isinstance(error, StoreError) or any(map(_caused_by_the_database, (error.__cause__, *parts)))
+    return isinstance(error, StoreError | Damaged) or any(map(_caused_by_the_database, (error.__cause__, *parts)))
 
 
 def _receive(body: bytes, over: asyncio.Event) -> Callable[[], Any]:

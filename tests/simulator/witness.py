@@ -53,6 +53,7 @@ class Truth:
         self.used: Counter[str] = Counter()  # pulls of each agent
         self.withdrawn: dict[tuple[str, int], int] = {}  # by agent and arm: the last row that withdrew it
         self.over: dict[str, int] = {}  # agents that left or were removed, and the row
+        self.revoked: dict[str, int] = {}  # agents whose token ended, and the row
 
     def add(self, row: Row) -> None:
         """Add a row that was committed."""
@@ -107,6 +108,8 @@ class Truth:
             must(agent in self.joined, f"Row {event.seq} names an agent that never joined.")
         if isinstance(event, events.Claim | events.Tell | events.Commit | events.Consent):
             must(event.agent not in self.over, f"Row {event.seq} is of an agent that is no longer a member.")
+        if isinstance(event, events.Revoke):
+            self.revoked[event.agent] = event.seq
         shares: tuple[int, ...] | None = None
         if isinstance(event, events.Consent):
             shares = event.shares
@@ -172,8 +175,8 @@ class Witness(Watch):
         parts = request.path.partition("?")[0].split("/")  # /v1/collaborations/ID/…
         id = parts[3] if len(parts) > 3 else ""
         what = f"{request.method} {'/'.join(parts[4:]) or ('collaboration' if id else 'collaborations')}"
-        if "set-aside" in what or "invites/" in what:
-            what = f"{request.method} {'set-aside' if 'set-aside' in what else 'invites/id'}"
+        if len(parts) > 6:  # …/agents/AGENT/what
+            what = f"{request.method} {parts[-1]}"
         self.world.note(handled.process, what, answer.status, answer.body)
         code = "" if answer.status < 400 else f" {refusal(answer.status, answer.body).code}"
         self.outcomes[f"{what} {answer.status}{code}"] += 1
@@ -185,6 +188,10 @@ class Witness(Watch):
             self._refused(what, id, handled)
             return
         body = msgspec.json.decode(request.body) if request.body else {}
+        if handled.token in self.owners:
+            owner, agent = self.owners[handled.token]
+            ended = self.truths[owner].revoked.get(agent, len(self.truths[owner].rows) + 1)
+            must(ended > handled.floor[owner], f"{what} was answered with a token that had ended.")
         if id in self.truths:
             self._check_receipt(what, id, handled)
         check = CHECKS.get(what)
@@ -314,6 +321,13 @@ class Witness(Watch):
         found = [event.seq for event in truth.events if isinstance(event, events.SetAside) and event.agent == agent]
         must(len(found) == 1, "A set-aside was acknowledged before it was on disk, or is in the ledger twice.")
 
+    def end(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        agent = handled.request.path.split("/")[5]
+        must(
+            agent in truth.revoked or agent in truth.over,
+            "A removal or a revocation was acknowledged before it was on disk.",
+        )
+
     def close(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         must(
             truth.state is not None and truth.state.closed is not None,
@@ -386,6 +400,10 @@ class Witness(Watch):
             must(state.closed is not None, "A collaboration is said to be closed that is open.")
         elif code == "left":
             must(state.members[agent].left, "An agent is said to have left that has not.")
+        elif code == "token_ended":
+            must(agent in truth.revoked, "A token is said to have ended that has not.")
+        elif code == "removed":
+            must(agent in truth.over, "An agent is said to be removed that is not.")
         elif code == "told_differently":
             told = truth.told.get(body.get("pull", 0))
             must(told is not None and told.reward != body.get("reward"), "A reward is refused as another one.")
@@ -442,6 +460,8 @@ CHECKS: dict[str, Any] = {
     "DELETE agents/me": Witness.leave,
     "POST set-aside": Witness.set_aside,
     "POST close": Witness.close,
+    "POST remove": Witness.end,
+    "DELETE token": Witness.end,
     "GET board": Witness.board,
     "GET checkpoint": Witness.checkpoint,
     "GET settlement": Witness.settlement,
