@@ -1,6 +1,7 @@
 """Collaborations that nobody uses leave the memory, and come back as they were."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -142,5 +143,24 @@ def test_a_move_that_comes_in_during_the_snapshot_is_played(tmp_path: Path, monk
         assert await controller.ask(book, agent, None, False) is not None
         await keep
         assert not book.taken
+
+    play(tmp_path / "partage.db", scenario)
+
+
+def test_a_load_that_fails_when_its_reader_has_hung_up_is_no_error_of_the_loop(tmp_path: Path) -> None:
+    async def scenario(controller: Controller) -> None:
+        logged: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+        book, _ = await joined(controller)
+        del controller.library.books[book.id]
+        assert isinstance(controller.store, Faulty)
+        controller.store.unreadable = True
+        reading = asyncio.ensure_future(controller.library.book(book.id))
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.sleep(1)
+        gc.collect()
+        assert logged == []
+        controller.store.unreadable = False
 
     play(tmp_path / "partage.db", scenario)

@@ -109,6 +109,7 @@ class Library:
             if task is None:
                 task = self._loading[collaboration] = asyncio.create_task(self._load(collaboration))
                 task.add_done_callback(lambda _: self._loading.pop(collaboration, None))
+                task.add_done_callback(_ignore)  # everybody who waits for it may have hung up
             book = await asyncio.shield(task)
         if book is None:
             raise missing("no_such_collaboration", "There is no such collaboration.")
