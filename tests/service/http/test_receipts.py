@@ -48,7 +48,8 @@ class Witness:
 def joined(host: Host, *shares: str) -> Witness:
     """Let a member join, and check the receipt of the join."""
     invited = Speaker(host.url, host.invite(), host.collaboration)
-    body = {"name": f"Member {shares}", "shares": list(shares), "request": "join"}
+    name = f"Member {len(host.ok('GET', '/agents')) + 1}"
+    body = {"name": name, "shares": list(shares), "request": "join"}
     answers = [invited.ok("POST", "/agents", body) for _ in range(2)]  # the second time repeated
     member = Member(host.url, answers[0]["token"], host.collaboration, answers[0]["agent"])
     witness = Witness(host, member)
