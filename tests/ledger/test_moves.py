@@ -40,6 +40,7 @@ from partage.ledger.events import (
     Join,
     Lapse,
     Leave,
+    Order,
     SetAside,
     Tell,
     Tick,
@@ -146,7 +147,7 @@ class Ledger:
             self.requests[event.agent, event.request] = event
         self.shadow.apply(event)
         board = self.shadow.board
-        if any(board.public):
+        if any(board.public) and self.shadow.ordered:
             for agent, shares in self.shares.items():
                 arm, share = self.shadow.rule.decide(board, shares)
                 if not share:
@@ -180,6 +181,8 @@ class Ledger:
     def allows(self, table: Table, agent: str, runs: Iterable[tuple[int, int, int]], unnamed: int) -> bool:
         """Whether commit pulls may be reported, according to the contract."""
         state = table.state
+        if not state.ordered:
+            return False
         now, reported = max(table.now, state.time), self.reported[agent]
         runs = list(runs)
         if self.used[agent] + sum(pulls for _, _, pulls in runs) + unnamed > state.config.horizon:
@@ -212,14 +215,15 @@ def test_random_sequences(create: Create, happens: list[Step]) -> None:
         before = len(table.events)
         repeated = (agent, request) in ledger.requests
         gone = table.state.members[agent].left or table.state.closed is not None
-        # Claims that are due lapse first, and the clock may tick; the report itself does not change the board.
+        # Claims that are due lapse first, the tie order may be fixed, and the clock may tick; the report itself does
+        # not change the board.
         table_commits = Table.commits
         try:
             return table_commits(table, agent, request, *runs, unnamed=unnamed)
         finally:
             written = [event for event in table.events[before:] if isinstance(event, Commit)]
             for event in table.events[before:]:
-                if isinstance(event, Lapse | Tick):
+                if isinstance(event, Lapse | Order | Tick):
                     ledger.take(event)
             expected = not gone and not repeated and ledger.allows(table, agent, runs, unnamed)
             assert bool(written) == expected

@@ -387,9 +387,9 @@ BAD: dict[str, tuple[Callable[[Table], Callable[[list[AnyEvent]], object]], str]
                 ],
             )
         ),
-        "here the controller lets claim 5 lapse, which was due",
+        "here the controller lets claim 6 lapse, which was due",
     ),
-    "lapse of another agent": (lambda t: with_fields(place(t, Lapse), agent="a2"), "lets claim 5 lapse"),
+    "lapse of another agent": (lambda t: with_fields(place(t, Lapse), agent="a2"), "lets claim 6 lapse"),
     "an elimination left out": (
         lambda t: with_fields(eliminating(t), active=UNSET),
         "leaves these arms active: a, c",
