@@ -47,7 +47,9 @@ SETTLEMENTS = ("paper", "equal-share", "equal-share-expected", "none", "pool", "
 @cache
 def a_game(settlement: str = "equal-share", closed: bool = True, format: Any = FORMAT, value: float = 0.01) -> Table:
     """A collaboration with events of every kind, in which an arm is eliminated."""
-    table = Table(created(arms=["a", "b", "c"], horizon=400, settlement=settlement, value=value, format=format))
+    table = Table(
+        created("03" * 16, arms=["a", "b", "c"], horizon=400, settlement=settlement, value=value, format=format)
+    )
     chance = random.Random(1)
     paid = {0: 1.0, 1: 0.0, 2: 0.75}
 
