@@ -94,9 +94,9 @@ class Disk:
         """Damage something that is stored; return what, and the number of the row."""
         random, execute = self.world.random, self.driver.execute
         rows = execute("SELECT seq FROM events WHERE collaboration = ?", (collaboration,)).fetchall()
-        kinds = ("body", "salt", "head", "torn", "snapshot", "lost")
+        kinds = ("body", "salt", "head", "torn", "snapshot", "lost", "lost")
         # One of several processes that has not read a row cannot miss it.
-        (seq,), kind = random.choice(rows), random.choice(kinds[:-1] if self.several else kinds)
+        (seq,), kind = random.choice(rows), random.choice(kinds[:-2] if self.several else kinds)
         where = "WHERE collaboration = ? AND seq = ?"
         if kind == "snapshot":
             for id, content in execute("SELECT collaboration, state FROM snapshots").fetchall():

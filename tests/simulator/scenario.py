@@ -122,7 +122,7 @@ def plan_of(world: World) -> Plan:
         close=chance() < 0.2,
         end=pick(("remove", "revoke", "", "", "", "", "", "")),
         turns=turns,
-        corrupt=random.uniform(2.0, 15.0) if harsh and chance() < 0.2 else 0.0,
+        corrupt=random.uniform(2.0, 15.0) if harsh and chance() < 0.25 else 0.0,
     )
 
 

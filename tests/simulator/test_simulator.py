@@ -71,6 +71,7 @@ def test_one_at_a_time_it_decides_as_the_reference(rule: str, parameters: dict[s
     assert len(trial.truth.told) > 5
 
 
+@pytest.mark.extra
 def test_enough_happens() -> None:
     report = play(range(40))
     outcomes, counts = report.outcomes, report.counts

@@ -396,6 +396,8 @@ class Witness(Watch):
         must(code != "no_such_collaboration", "A collaboration on disk is said not to exist.")
         state, body = truth.state, _body(handled)
         agent = self.owners.get(handled.token, ("", ""))[1]
+        if handled.token == OPERATOR and "/agents/" in handled.request.path:  # whom the operator's request is about
+            agent = handled.request.path.split("/")[5]
         if code == "closed":
             must(state.closed is not None, "A collaboration is said to be closed that is open.")
         elif code == "left":
