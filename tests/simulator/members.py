@@ -126,6 +126,7 @@ class Member:
             self.asking = True  # the client counts a commit pull before it returns it
             pull = await self.drive(protocol.ask())
             self.asking = False
+        self.committed += not pull.share and not pull.hidden  # at once: the member may be stopped at any time
         if world.fault("member lags", habits.lag):
             await asyncio.sleep(world.random.uniform(1.0, 8.0))
         await self._tell(protocol, pull)
@@ -133,7 +134,6 @@ class Member:
     async def _tell(self, protocol: Protocol, pull: Pull) -> None:
         reward = round(self.world.random.random() ** (1 + self.arms.index(pull.arm)), 3)
         if not pull.share:
-            self.committed += not pull.hidden
             protocol.keep_private(pull, reward)
             return
         assert pull.number is not None

@@ -415,6 +415,7 @@ class Trial:
                 must(told.reward == reward, f"A reward of {member.name} is another one in the ledger.")
         rows = [event for event in truth.events if isinstance(event, Commit) and event.agent == saved.agent]
         counted = sum(sum(run.pulls for run in event.runs) + (event.unnamed or 0) for event in rows)
-        must(counted <= member.committed, f"{member.name} made {member.committed} commits, and {counted} count.")
+        made = member.committed + member.asking  # the client may have counted one that it did not return
+        must(counted <= made, f"{member.name} made {member.committed} commits, and {counted} count.")
         lies = [event for event in truth.events if isinstance(event, Tell) and event.reward == Liar.LIE]
         must(not lies, "A lie about another agent's pull is in the ledger.")
