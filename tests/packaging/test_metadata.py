@@ -48,7 +48,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_base_install_is_light() -> None:
-    assert packages(PROJECT["dependencies"]) == {"httpx", "msgspec", "rich", "typer"}
+    assert packages(PROJECT["dependencies"]) == {"cryptography", "httpx", "msgspec", "rich", "typer"}
 
 
 def test_all_is_every_extra_for_users() -> None:

@@ -77,8 +77,12 @@ def test_defaults(url: str) -> None:
         "named_commits": False,
         "signed": False,
         "key": "",
+        "terms": "No money moves.",
     }
     assert len(view["key"]) == 44
+    assert (view["tie_seed"], view["tie_order"]) == (None, [])
+    host.join("x").ask()  # fixes the order, since no member committed to a nonce
+    view = host.ok("GET")
     assert len(view["tie_seed"]) == 32
     assert sorted(view["tie_order"]) == ["x", "y", "z"]
     assert view["tie_order"] == host.board()["tie_order"]

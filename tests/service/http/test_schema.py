@@ -12,6 +12,7 @@ from tests.support.api import NAMED, TOKEN, Host, Speaker, connected, serving
 from partage.ledger import messages as wire
 from partage.ledger.fields import LARGEST_BODY, LIMITS
 from partage.ledger.refusals import CODES
+from partage.ledger.ties import commitment_to
 from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
 
@@ -29,6 +30,12 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("get", f"{ONE}/agents"): {200} | READING,
     ("post", f"{ONE}/agents"): {201} | WRITING,
     ("post", f"{ONE}/agents/{{agent}}/set-aside"): {200, 404} | WRITING,
+    ("post", f"{ONE}/agents/{{agent}}/remove"): {200, 404} | WRITING,
+    ("post", f"{ONE}/agents/{{agent}}/token"): {200, 404} | WRITING,
+    ("delete", f"{ONE}/agents/{{agent}}/token"): {204, 409} | READING,
+    ("post", f"{ONE}/agents/me/token"): {200} | WRITING,
+    ("get", f"{ONE}/draw"): {200} | READING,
+    ("post", f"{ONE}/reveal"): {200} | WRITING,
     ("get", f"{ONE}/invites"): {200} | READING,
     ("post", f"{ONE}/invites"): {201, 404} | WRITING,
     ("delete", f"{ONE}/invites/{{invite_id}}"): {204} | READING,
@@ -204,9 +211,14 @@ def test_bodies_that_may_be_left_out(url: str, schema: dict[str, Any]) -> None:
     assert {call for call, required in bodies.items() if not required} == {
         ("post", f"{ONE}/ask"),
         ("post", f"{ONE}/invites"),
+        ("post", f"{ONE}/agents/me/token"),
+        ("post", f"{ONE}/agents/{{agent}}/token"),
     }
     host = Host(url)
-    host.join("a").ok("POST", "/ask")
+    agent = host.join("a")
+    agent.ok("POST", "/ask")
+    agent.ok("POST", "/agents/me/token")
+    host.ok("POST", f"/agents/{agent.agent}/token")
     host.ok("POST", "/invites")
     Speaker(url, TOKEN).refused(400, "POST")
 
@@ -236,8 +248,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
             template = f"{ONE}/invites/{{invite_id}}"
         elif "?" in path:
             template = template.partition("?")[0]
-        elif path.endswith("/set-aside"):
-            template = f"{ONE}/agents/{{agent}}/set-aside"
+        elif path.startswith("/agents/a"):
+            template = f"{ONE}/agents/{{agent}}/{path.rsplit('/', 1)[-1]}"
         assert_described(answer, template, schema)
         seen.add((method.lower(), template, answer.status_code))
         return answer
@@ -251,11 +263,16 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(Speaker(url, TOKEN, "c000000000000"), "GET", "/board")
     invited = Speaker(url, host.invite(), host.collaboration)
     see(invited, "POST", "/agents", content=b"{")
-    joined = see(invited, "POST", "/agents", {"name": "Ann", "shares": ["a", "b"]}).json()
+    nonce = bytes(16)
+    new = {"name": "Ann", "shares": ["a", "b"], "tie_commitment": commitment_to(nonce)}
+    joined = see(invited, "POST", "/agents", new).json()
     see(invited, "POST", "/agents", {"name": "Eve", "shares": []})
     see(Speaker(url, None, host.collaboration), "POST", "/agents", {})
     ann = Speaker(url, joined["token"], host.collaboration)
     see(ann, "GET", "/board")
+    see(ann, "POST", "/ask")
+    see(ann, "GET", "/draw")
+    see(ann, "POST", "/reveal", {"nonce": nonce.hex()})
     pull = see(ann, "POST", "/ask").json()
     see(ann, "POST", "/tell", {"pull": 10**9, "reward": 0.5})
     see(ann, "POST", "/tell", {"pull": pull["pull"], "reward": 0.5})
@@ -287,7 +304,13 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     assert set(schema["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
     see(host, "POST", "/agents/a1/set-aside", {"reason": "Its scale was broken."})
     see(host, "POST", "/agents/a9/set-aside", {"reason": "It is unknown."})
+    token = see(ann, "POST", "/agents/me/token").json()["token"]
+    ann = Speaker(url, token, host.collaboration)
     see(ann, "DELETE", "/agents/me")
+    bob = host.join("a", name="Bob")
+    see(host, "POST", f"/agents/{bob.agent}/token")
+    see(host, "DELETE", f"/agents/{bob.agent}/token")
+    see(host, "POST", f"/agents/{bob.agent}/remove", {"reason": "It joined by mistake."})
     see(host, "POST", "/close")
     see(ann, "POST", "/ask")
     for path in ("/health", "/ready"):
