@@ -724,7 +724,7 @@ def test_time_never_runs_backwards() -> None:
 
 
 def test_snapshots_of_many_arms() -> None:
-    table = Table(created(arms=[f"arm {number}" for number in range(1000)]))
+    table = Table(created(arms=[f"arm {number}" for number in range(1000)], settlement="none", balance="inf"))
     agent = table.join(*range(1000))
     table.work(agent, lambda arm: 1.0)
     table.ask(agent)

@@ -222,7 +222,6 @@ class Trial:
         lives = asyncio.ensure_future(everything)
         await asyncio.wait([lives], timeout=self.plan.corrupt)
         self.damage = self.disk.corrupt(self.id)
-        self.witness.rows_lost = self.damage == "lost"
         self.world.counts[f"fault: corrupted {self.damage}"] += 1
         if self.damage == "snapshot":  # which is only a cache
             await lives

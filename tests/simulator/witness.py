@@ -151,7 +151,6 @@ class Witness(Watch):
         self.owners: dict[str, tuple[str, str]] = {}  # tokens that were given to members
         self.joins: dict[tuple[str, str], str] = {}  # by code and request: the agent
         self.outcomes: Counter[str] = Counter()
-        self.rows_lost = False  # then a report that was made cannot be told from one that was not
         self.logged = ""  # the last error that a server logged
         self.checkpoints: list[tuple[str, Checkpoint]] = []  # all that were ever signed and shown
 
@@ -410,7 +409,7 @@ class Witness(Watch):
         elif code == "told_differently":
             told = truth.told.get(body.get("pull", 0))
             must(told is not None and told.reward != body.get("reward"), "A reward is refused as another one.")
-        elif code == "claim_cancelled" and not self.rows_lost:
+        elif code == "claim_cancelled":
             gone = body["pull"] in state.cancelled or state.members[agent].aside
             must(bool(gone), "A claim is said to be cancelled that is not.")
         elif code == "other_agents_pull":

@@ -36,7 +36,7 @@ _NAME = f"a text of 1 to {LONGEST_NAME} characters, {_VISIBLE}"
 
 _ALLOWED = {
     "name": _NAME,
-    "arms": f"a list of 1 to {MOST_ARMS:,} names of 1 to {LONGEST_NAME} characters that differ not only in case",
+    "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters, in whatever case",
     "arms[]": _NAME,
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
     "rule": "one of " + ", ".join(live_rules()),

@@ -33,7 +33,10 @@ LEDGERS = [(format, name) for format in FORMATS for name in fixture(format, "ver
 def test_its_ledgers_verify_with_the_same_verdict(format: int, name: str) -> None:
     file = GOLDEN / f"format-{format}" / f"{name}.ndjson"
     found = verify(file, agent="a1" if name.endswith("-member") else None)
-    assert_told(fixture(format, "verdicts")[name], to_builtins(found), name)
+    before = fixture(format, "verdicts")[name]
+    del before["trusted"]  # which today's release says in fewer words
+    assert_told(before, to_builtins(found), name)
+    assert found.trusted
 
 
 @pytest.mark.parametrize("format", FORMATS)

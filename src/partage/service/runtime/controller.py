@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from partage.ledger import moves
 from partage.ledger.chain import line_of
-from partage.ledger.events import Run, decode
+from partage.ledger.events import Claim, Run, decode
 from partage.ledger.fields import (
     MOST_RUNS,
     checked_arms,
@@ -353,6 +353,8 @@ class Controller:
         # The pull is not an open claim: look it up in the ledger.
         handed, told = await self._rows_of(book, pull)
         rows = moves.PullRows(handed and decode(handed.body), told and decode(told.body))  # type: ignore[arg-type]
+        if isinstance(rows.handed, Claim) and told is None and pull not in book.state.cancelled:
+            raise Damaged(f"the row that reports pull {pull} is missing")
         done = await self._put(book, agent, by, lambda turn: moves.tell(turn, agent, pull, reward, rows))
         receipt = await self.receipts.of(book, done.answer.seq, seen, [told] if told else done.rows)
         return Told(done.answer.version, told.head if told else done.head, receipt)

@@ -52,9 +52,12 @@ def _insertion(table: str, **types: str) -> str:
 INSERT_EVENTS = _insertion(
     "events", collaboration="text", seq="bigint", body="bytea", salt="bytea", head="text", pull="bigint"
 )
-KEEP_HEADS = (
-    _insertion("heads", collaboration="text", seq="bigint", head="text")
-    + " ON CONFLICT (collaboration) DO UPDATE SET seq = excluded.seq, head = excluded.head"
+INSERT_HEADS = _insertion("heads", collaboration="text", seq="bigint", head="text")
+# The column takes no NULL: the update fails unless each head is where the new rows begin.
+MOVE_HEADS = (
+    "UPDATE heads SET seq = CASE heads.seq WHEN given.begin THEN given.seq END, head = given.head "
+    "FROM unnest(%b::text[], %b::bigint[], %b::text[], %b::bigint[]) AS given (collaboration, seq, head, begin) "
+    "WHERE heads.collaboration = given.collaboration"
 )
 INSERT_COLLABORATIONS = _insertion("collaborations", id="text", created="bigint", request="text")
 INSERT_TOKENS = _insertion("tokens", hashed="text", collaboration="text", agent="text", epoch="bigint")
@@ -212,7 +215,7 @@ class _PostgresWriting(Writing):
             raise RuntimeError("This transaction is over.")
         driver = _driver(self._connection)
         lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
-        heads = [(collaboration, batch[-1].seq, batch[-1].head) for collaboration, batch in rows.items() if batch]
+        ends = [(id, batch[-1].seq, batch[-1].head, batch[0].seq - 1) for id, batch in rows.items() if batch]
         last = [f"{collaboration} {batch[-1].seq}" for collaboration, batch in rows.items() if batch]
         with self._store._sentences():
             try:
@@ -221,7 +224,8 @@ class _PostgresWriting(Writing):
                     for statement, given in (
                         (INSERT_COLLABORATIONS, created),
                         (INSERT_EVENTS, lines),
-                        (KEEP_HEADS, heads),
+                        (INSERT_HEADS, [end[:3] for end in ends if end[3] == 0]),
+                        (MOVE_HEADS, [end for end in ends if end[3]]),
                         (INSERT_TOKENS, tokens),
                         (INSERT_INVITES, invites),
                     ):
@@ -229,7 +233,7 @@ class _PostgresWriting(Writing):
                             driver.execute(statement, _columns(given))
                     driver.execute(NOTIFY, [last])
                     driver.commit()
-            except psycopg.errors.UniqueViolation as error:
+            except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
                 raise Lost from error
             finally:
                 self.rollback()

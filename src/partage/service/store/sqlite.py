@@ -27,7 +27,11 @@ BUSY_MS = 10_000  # how long a write waits while a shell or a backup has the fil
 READERS = 40  # connections that read at once, at most; opened when needed
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
-TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
+TAKEN = (
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_NOTNULL,
+)
 
 
 def _insertion(table: str, *columns: str) -> str:
@@ -40,10 +44,9 @@ def _insertion(table: str, *columns: str) -> str:
 
 
 INSERT_EVENT = _insertion("events", "collaboration", *Row._fields)
-KEEP_HEAD = (
-    "INSERT INTO heads (collaboration, seq, head) VALUES (?, ?, ?) "
-    "ON CONFLICT (collaboration) DO UPDATE SET seq = excluded.seq, head = excluded.head"
-)
+INSERT_HEAD = _insertion("heads", "collaboration", "seq", "head")
+# The column takes no NULL: the update fails unless the head is where these rows begin.
+MOVE_HEAD = "UPDATE heads SET seq = CASE seq WHEN ? THEN ? END, head = ? WHERE collaboration = ?"
 INSERT_COLLABORATION = _insertion("collaborations", "id", "created", "request")
 INSERT_TOKEN = _insertion("tokens", *NewToken._fields)
 INSERT_INVITE = _insertion("invites", *Invite._fields)
@@ -182,14 +185,20 @@ class SqliteStore(Store):
     ) -> None:
         """Write everything in one transaction."""
         lines = [(collaboration, *row) for collaboration, batch in rows.items() for row in batch]
-        last = [(collaboration, batch[-1].seq, batch[-1].head) for collaboration, batch in rows.items() if batch]
+        first = [(id, batch[-1].seq, batch[-1].head) for id, batch in rows.items() if batch and batch[0].seq == 1]
+        later = [
+            (batch[0].seq - 1, batch[-1].seq, batch[-1].head, id)
+            for id, batch in rows.items()
+            if batch and batch[0].seq > 1
+        ]
         with self._turn, self._sentences():
             try:
                 with self._transaction():
                     if created:
                         self._driver.executemany(INSERT_COLLABORATION, created)
                     self._driver.executemany(INSERT_EVENT, lines)
-                    self._driver.executemany(KEEP_HEAD, last)
+                    self._driver.executemany(INSERT_HEAD, first)
+                    self._driver.executemany(MOVE_HEAD, later)
                     if tokens:
                         self._driver.executemany(INSERT_TOKEN, tokens)
                     if invites:
