@@ -340,6 +340,8 @@ def test_two_members_of_two_histories_notice_nothing_alone() -> None:
     first, second, *_ = split()
     explore(first), explore(second)
     first.close(), second.close()
+    assert not first.evidence
+    assert not second.evidence
 
 
 def test_a_split_view_is_found_by_comparing() -> None:
@@ -467,6 +469,7 @@ def test_what_the_ledgers_key_did_not_sign_is_ignored(relayed: str) -> None:
     controller.cosignatures["a7"] = relayed
     with joined(controller) as agent:
         explore(agent)
+    assert not agent.evidence
 
 
 def test_few_of_many_members_are_compared_at_a_time() -> None:

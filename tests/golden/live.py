@@ -67,7 +67,7 @@ def database_of_release() -> dict[str, Any]:
                 lines = LEDGERS[one["name"]]
                 ledger = b"".join(client.get(f"{path}/ledger").content.splitlines(keepends=True)[:lines])
                 found[one["name"]] = {
-                    "collaboration": client.get(path).json(),
+                    "collaboration": client.get(path).json() | {"key": ""},  # of this server, which is new
                     "board": board,
                     "agents": client.get(f"{path}/agents").json(),
                     "settlement": client.get(f"{path}/settlement").json(),

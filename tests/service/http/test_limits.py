@@ -1,6 +1,7 @@
 """Limits: guesses, requests, costly calls and streams, each with a 429 that says when to try again."""
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,8 @@ def test_honest_clients_stay_far_below(clock: Clock) -> None:
     for kind in COSTLY:
         for _ in range(25):
             guard.costly(kind, "agent")
+    with pytest.raises(Refused):  # and the limit is there
+        deque(map(guard.request, ["agent"] * int(2 * Limits().requests + 1)))
 
 
 # streams

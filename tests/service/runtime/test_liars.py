@@ -29,10 +29,10 @@ def attacked(url: str, settlement: str, attack: str, liars: int, underwriting: f
     given = {name: value for name, value in config.items() if value is not None}
     host = Host(url, arms=list(MEANS), horizon=HORIZON, rule="balanced-glr", invites=20, **given)
     dice = random.Random(11)
+    honest = [host.join(*MEANS, name=f"Honest {number}") for number in range(HONEST)]
     crooks = [host.join(*(MEANS if attack == "active" else ()), name=f"Crook {number}") for number in range(liars)]
     for crook in crooks:
         lie(crook, attack)
-    honest = [host.join(*MEANS, name=f"Honest {number}") for number in range(HONEST)]
     for _ in range(30):
         for member in honest:
             pull = member.ask(explore_only=True)

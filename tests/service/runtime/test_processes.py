@@ -259,7 +259,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                     progress(15)
                     postgres.stop("immediate")
                     try:
-                        assert connected(server.url).get("/ready").status_code == 503
+                        wait_for(lambda: connected(server.url).get("/ready").status_code == 503)
                         assert connected(server.url).get("/health").status_code == 200
                         failure()
                     finally:
@@ -269,7 +269,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: Cluster, postgres_ur
                 over.set()
             for life in lives:
                 life.result(PATIENCE)
-        assert connected(server.url).get("/ready").status_code == 200
+        wait_for(lambda: connected(server.url).get("/ready").status_code == 200)  # it looks every few seconds
         assert verify(host.call("GET", "/ledger").content.splitlines(keepends=True)).ok
         ledger = {line["row"]["pull"]: line for line in host.ledger() if line["row"]["kind"] == "tell"}
         assert len(ledger) == len(host.events("tell")) == len(told) == host.board()["version"]
