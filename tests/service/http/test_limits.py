@@ -84,8 +84,9 @@ def test_a_bucket_never_gives_more_than_its_rate(rate: Rate, steps: list[int]) -
         taken += not wait
         assert 0 <= wait <= 1 / rate.per_second
         assert taken <= rate.at_once + forward / 1000 * rate.per_second + 1e-6
-    clock.now += int(1000 * buckets.take("ann")) + 1
-    assert buckets.take("ann") == 0.0  # what it says is right
+    if wait := buckets.take("ann"):
+        clock.now += int(1000 * wait) + 1
+        assert buckets.take("ann") == 0.0  # what it says is right
 
 
 def test_buckets_are_forgotten_when_they_are_full(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
