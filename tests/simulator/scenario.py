@@ -364,9 +364,10 @@ class Trial:
         whole = await self.call("GET", f"/{self.id}/ledger")
         found = verify(whole.body.splitlines(keepends=True))
         must(found.ok, f"The ledger does not verify: {found.problem}")
+        ended = {"", *self.truth.revoked}  # who has not joined, and whose token opens nothing, read no copy
         there = [member for member in self.members if member.over not in ("token_ended", "removed")]
         member = self.world.random.choice(there) if there else None
-        if member is not None and member.protocol is not None and member.protocol.saved.agent:
+        if member is not None and member.protocol is not None and member.protocol.saved.agent not in ended:
             saved = member.protocol.saved
             copy = await member.drive(member.protocol.ledger())
             found = verify(copy.splitlines(keepends=True), saved.head or None, agent=saved.agent)
