@@ -19,6 +19,7 @@ from partage.ledger.checkpoints import (
     cosigned_at,
     read_checkpoint,
     read_cosignature,
+    signed_alone,
     signed_by_log,
     signed_checkpoint,
     verifier_key,
@@ -139,6 +140,26 @@ def test_signatures_of_other_keys_are_ignored_and_a_bad_one_of_the_key_spoils_th
     assert read_checkpoint(f"{text}\n{same_name}{other_name}{good}", "c1", KEY.public) == CHECKPOINT
     assert read_checkpoint(f"{text}\n{same_name}{other_name}", "c1", KEY.public) is None
     assert read_checkpoint(f"{text}\n{good}{bad}", "c1", KEY.public) is None
+
+
+def test_a_note_with_two_signatures_of_one_key_is_refused_before_any_is_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = NOTE.split("\n\n")[1]
+    twice = cosigned(NOTE, "c1", "a1", MEMBER, 100)
+    twice += twice.splitlines(keepends=True)[-1]
+    monkeypatch.setattr(checkpoints, "signed_by", lambda *_: pytest.fail("a signature was verified"))
+    assert read_checkpoint(NOTE + 400 * line, "c1", KEY.public) is None
+    assert read_cosignature(twice, "c1", "a1", MEMBER.public) is None
+
+
+def test_a_note_alone_has_one_line_of_the_log_and_one_of_the_member() -> None:
+    note = cosigned(NOTE, "c1", "a1", MEMBER, 100)
+    more = cosigned(note, "c1", "a2", OTHER, 100)
+    more += checkpoints._line("partage/c1/a1", COSIGNATURE, OTHER, bytes(72))
+    more += checkpoints._line("partage/c1", PLAIN, OTHER, bytes(64))
+    assert signed_alone(more, "c1", KEY.public, "a1", MEMBER.public) == note
+    assert signed_alone(more, "c1", KEY.public) == NOTE
 
 
 def signed_text(text: str) -> str:

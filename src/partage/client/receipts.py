@@ -200,7 +200,7 @@ class Receipts:
         if kept is None or found.size > kept.size:
             # It need not be on disk at once. A claim's reward and a report stay in the state file until a later save,
             # so after a crash they are sent again, and answered with a receipt again.
-            note = signed_alone(note, self._saved.collaboration)  # others may have cosigned it
+            note = signed_alone(note, self._saved.collaboration, self._saved.log_key)  # others may have cosigned it
             self._saved.checkpoint, self._kept = note, (note, found)
 
     def fork(self, sentence: str, shown: str = "") -> Steps[Never]:

@@ -4,6 +4,7 @@ The forms are C2SP's: signed-note, tlog-checkpoint, and tlog-cosignature for the
 signature covers may be believed, so a checkpoint is read together with the key that must have signed it.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from partage.ledger.keys import KEY_BYTES, SIGNATURE_BYTES, Key, decoded, encode
 
 PLAIN, COSIGNATURE = b"\x01", b"\x04"  # kinds of signatures
 LONGEST = 64 * 1024  # characters of a note
+LONGEST_COSIGNED = 2048  # characters of a note with the signatures of the log and of one member
 
 _TEXT = re.compile(r"([^\s+]+)\n(0|[1-9][0-9]{0,17})\n([A-Za-z0-9+/]{43}=)\n")
 _UNFIT = re.compile(r"[\x00-\x09\x0b-\x1f\ud800-\udfff]")  # control characters, and what is not UTF-8
@@ -82,11 +84,15 @@ def with_cosignatures(note: str, others: Iterable[str]) -> str:
     return note
 
 
-def signed_alone(note: str, collaboration: str, agent: str | None = None) -> str:
-    """Return a note with only the signatures of the log, and of one member if it is given."""
+def signed_alone(note: str, collaboration: str, public: str, agent: str = "", key: str = "") -> str:
+    """Return a note with only the signature of the log's key, and of one member's key if it is given."""
     text, lines = _parts(note)
-    names = [origin_of(collaboration)] + ([] if agent is None else [name_of(collaboration, agent)])
-    return f"{text}\n" + "".join(f"— {name} {content}\n" for name, content in lines if name in names)
+    signers = [(origin_of(collaboration), PLAIN, public)]
+    if agent:
+        signers.append((name_of(collaboration, agent), COSIGNATURE, key))
+    wanted = {(name, _key_id(name, kind, decoded(one, KEY_BYTES) or b"")) for name, kind, one in signers}
+    kept = [f"— {name} {content}\n" for name, content in lines if (name, _stated_id(content)) in wanted]
+    return f"{text}\n{''.join(kept)}"
 
 
 def read_checkpoint(note: str, collaboration: str, public: str) -> Checkpoint | None:
@@ -161,7 +167,11 @@ def _parts(note: str) -> tuple[str, list[tuple[str, str]]]:
     found = [_LINE.fullmatch(line) for line in lines[:-1].split("\n")]
     if not all(found):
         raise ValueError
-    return text + "\n", [(line[1], line[2]) for line in found if line is not None]
+    signatures = [(line[1], line[2]) for line in found if line is not None]
+    # One signature of each key, or a reader would verify as many as fit into a note.
+    if len({(name, _stated_id(content)) for name, content in signatures}) < len(signatures):
+        raise ValueError
+    return text + "\n", signatures
 
 
 def _signatures(lines: list[tuple[str, str]], name: str, kind: bytes, public: str, length: int) -> list[bytes]:
@@ -182,6 +192,11 @@ def _line(name: str, kind: bytes, key: Key, signature: bytes) -> str:
 
 def _key_id(name: str, kind: bytes, raw: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\n" + kind + raw).digest()[:4]
+
+
+def _stated_id(content: str) -> bytes:
+    """Return the id of the key that a signature line states; raises ValueError if it is not base64."""
+    return base64.b64decode(content[:8])[:4]
 
 
 def _cosigned_text(text: str, time: int) -> bytes:

@@ -13,6 +13,7 @@ from tests.support.faulty_store import Remote
 from partage.ledger.chain import row_hash
 from partage.ledger.checkpoints import (
     LONGEST,
+    LONGEST_COSIGNED,
     Checkpoint,
     cosigned,
     origin_of,
@@ -176,6 +177,8 @@ def test_cosigned_checkpoints_are_checked_and_relayed(tmp_path: Path) -> None:
             ("", "invalid_field"),
             ("x" * LONGEST * 2, "invalid_field"),
             (forged, "invalid_field"),
+            (note + note.splitlines(keepends=True)[-2], "invalid_field"),
+            (note + f"— other {'A' * LONGEST_COSIGNED}\n", "invalid_field"),
             (plain, "not_cosigned"),
             (cosigned(plain, id, "a1", keys["a2"], 1), "not_cosigned"),
             (cosigned(plain, id, "a2", keys["a2"], 1), "not_cosigned"),

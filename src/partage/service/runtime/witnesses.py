@@ -5,7 +5,13 @@ Nobody has to trust the relay: readers check the signatures, and whether a check
 
 import logging
 
-from partage.ledger.checkpoints import LONGEST, read_checkpoint, read_cosignature, signed_alone, with_cosignatures
+from partage.ledger.checkpoints import (
+    LONGEST_COSIGNED,
+    read_checkpoint,
+    read_cosignature,
+    signed_alone,
+    with_cosignatures,
+)
 from partage.ledger.messages import Cosignature
 from partage.ledger.refusals import conflict, invalid
 from partage.service.runtime.book import Book
@@ -38,9 +44,14 @@ class Witnesses:
         key = book.state.members[agent].key
         if not key:
             raise conflict("no_key", "You joined without a key, so you cannot cosign a checkpoint.")
-        found = read_checkpoint(note, book.id, self._receipts.key.public) if len(note) <= LONGEST else None
+        public = self._receipts.key.public
+        found = read_checkpoint(note, book.id, public) if len(note) <= LONGEST_COSIGNED else None
         if found is None:
-            raise invalid("checkpoint", "The field checkpoint must be a checkpoint that this ledger's key signed.")
+            raise invalid(
+                "checkpoint",
+                "The field checkpoint must be a checkpoint that this ledger's key signed, of at most "
+                f"{LONGEST_COSIGNED:,} characters.",
+            )
         if read_cosignature(note, book.id, agent, key) is None:
             sentence = "The field checkpoint must be cosigned by the key that you joined with."
             raise invalid("checkpoint", sentence, "not_cosigned")
@@ -48,7 +59,7 @@ class Witnesses:
         if await self._receipts.proven(book, lambda tree: tree.root(found.size)) != found.root:
             # It is relayed all the same: the members must learn of it.
             log.error("checkpoint of another history", extra={"collaboration": book.id, "agent": agent})
-        alone = signed_alone(note, book.id, agent)
+        alone = signed_alone(note, book.id, public, agent, key)
         await self._call.write(self._store.keep_cosignature, book.id, agent, found.size, alone)
 
     async def cosignatures(self, collaboration: str) -> list[Cosignature]:
