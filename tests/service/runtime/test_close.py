@@ -18,6 +18,7 @@ from partage.ledger.verify import verify
 from partage.service.runtime import settlements, writer
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.sessions import Who
 from partage.service.runtime.system import System
 
 NEW = NewCollaboration(name="T", arms=["a", "b"], horizon=100, invites=2, **NAMED)
@@ -190,6 +191,38 @@ def test_a_lost_race_settles_again(tmp_path: Path, races: int) -> None:
             await controller.ask(book, agent, None, False)
 
     play(tmp_path, scenario)
+
+
+def test_a_held_collaboration_is_read_with_what_other_processes_wrote(tmp_path: Path) -> None:
+    async def scenario(controller: Controller, threads: Threads) -> None:
+        book, agent = await joined(controller)
+        closing = await begun(controller, threads, book)
+        other = Controller(controller.store)  # another process
+        theirs = await other.library.book(book.id)
+        pull = await other.ask(theirs, agent, None, False)
+        assert pull is not None
+        told = await other.tell(theirs, agent, pull.pull, 0.5)
+        assert told.receipt is not None
+        seen = theirs.durable
+        assert seen > book.durable
+        await controller.receipts.expect(book, seen)  # the member's checkpoint is not ahead of the ledger
+        assert await controller.receipts.consistency(book, 1, seen) == await other.receipts.consistency(
+            theirs, 1, seen
+        )
+        with pytest.raises(Refused) as refused:  # one that no process wrote still is
+            await controller.receipts.expect(book, seen + 1)
+        assert refused.value.code == "checkpoint_ahead"
+        await other.revoke(book.id, agent)
+        with pytest.raises(Refused) as refused:
+            await controller.admit(Who(book.id, agent))
+        assert refused.value.code == "token_ended"
+        assert book.held
+        threads.go.set()
+        assert (await closing).closed
+        assert threads.settled == 3  # again, with what was written meanwhile
+        assert verify(await rows_of(controller, book)).ok
+
+    play(tmp_path, scenario, Remote)
 
 
 def test_few_previews_are_computed_at_a_time(tmp_path: Path) -> None:

@@ -132,7 +132,10 @@ class Library:
     async def fresh(self, collaboration: str) -> Book:
         """Return a collaboration as it is on disk now."""
         book = await self.book(collaboration)
-        if (self.store.several and not book.held) or not book.valid:  # nobody waits for a settlement to read
+        caught_up = not self.store.several and book.valid
+        if not caught_up and book.held:  # nobody waits for a settlement to read
+            caught_up = await self._writer.catch_up_held(book)
+        if not caught_up:
             await self.put(book, _nothing)
         await book.on_disk()
         return book

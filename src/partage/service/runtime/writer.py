@@ -24,7 +24,7 @@ from partage.service.runtime.damage import Damaged, Damages, lost
 from partage.service.runtime.snapshots import dumped
 from partage.service.runtime.system import System
 from partage.service.runtime.timekeeper import Timekeeper
-from partage.service.store import Lost, NewToken, Row, Store
+from partage.service.store import Corrupt, Lost, NewToken, Row, Store
 
 log = logging.getLogger("partage.service")
 
@@ -152,6 +152,28 @@ class Writer:
             book.held = book.refusing = False
             if book.jobs and not book.taken:
                 self._start()
+
+    async def catch_up_held(self, book: Book) -> bool:
+        """Apply what other processes wrote to a collaboration that is held; False if only a transaction can.
+
+        Whoever holds it finds that its state has changed.
+        """
+        await book.at_rest()
+        while book.held and book.valid:
+            try:
+                rows = await self._call(self.store.some_rows, book.id, book.state.seq)
+            except Corrupt:
+                rows, book.valid = [], False
+            if not book.held or book.taken:  # the state may be ahead of the disk by now
+                return False
+            try:
+                book.catch_up(rows[:NEWS])
+            except Exception:
+                book.valid = False  # the reload will say what is wrong
+            if not rows:
+                return book.valid
+            book.notify()
+        return False
 
     def _refuse_waiting(self, book: Book) -> None:
         """Refuse the moves of a collaboration that is held for long: those that wait, and new ones."""
