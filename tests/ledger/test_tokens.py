@@ -62,6 +62,27 @@ def test_a_new_key_is_signed_by_the_old_one() -> None:
     assert not any("not signed" in sentence for sentence in verdict.trusted)
 
 
+def test_a_rotate_is_repeated_by_who_made_it_only() -> None:
+    table = SignedTable()
+    agent, new = table.join(0, 1), KEYS[4]
+    first = table.sign(agent, "rotate", key=new.public)
+    table.signed_move(moves.rotate, first, agent, new.public)
+    again = table.sign(agent, "rotate", key=new.public)  # by the old key, with another number
+    for signed in (first, again):
+        moves.check_rotated(table.state, agent, new.public, 0, signed)
+    check, state = moves.check_rotated, table.state
+    assert code(check, state, agent, new.public, 0, None) == "signature_required"
+    assert code(check, state, agent, UNSET, 0, None) == "signature_required"
+    assert code(check, state, agent, UNSET, 0, first) == "wrong_signature"
+    assert code(check, state, agent, KEYS[3].public, 0, first) == "request_reused"
+    assert code(check, state, agent, new.public, 1, first) == "token_ended"
+    table.keys[agent] = new
+    assert code(check, state, agent, new.public, 0, table.sign(agent, "rotate", key=new.public)) == "wrong_signature"
+    table.move(moves.renew, agent)
+    assert code(check, state, agent, new.public, 0, first) == "token_ended"
+    assert State.load(state.dump()).dump() == state.dump()
+
+
 def test_an_operator_cannot_give_a_member_another_key() -> None:
     for table in (SignedTable(), SignedTable(signed=False)):
         agent = table.join(0, 1)

@@ -68,7 +68,9 @@ class Signer:
     def headers(self, body: Any) -> dict[str, str]:
         """Return the header that signs a request, if the ledger has the agent's key and such requests are signed."""
         asked = asked_by(body)
-        if not self._takes or asked is None:
+        # Only an agent that signs brings a new key, even if its token has ended and it cannot read its entry.
+        takes = self._takes or (isinstance(body, messages.Rotate) and body.key is not None)
+        if not takes or asked is None:
             return {}
         return self._header(asked[0], agent=self._saved.agent, **asked[1])
 

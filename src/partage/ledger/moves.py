@@ -263,6 +263,20 @@ def rotate(turn: Turn, agent: str, key: str | UnsetType = UNSET) -> Rotate:
     return turn.write_asked(Rotate, agent=agent, epoch=member.epoch + 1, key=key)
 
 
+def check_rotated(state: State, agent: str, key: str | UnsetType, epoch: int | None, signed: Signed | None) -> None:
+    """Check a repeated `rotate`: it comes with the token, and the signature, that made the agent's last token."""
+    member = state.members[agent]
+    if epoch is not None and epoch != member.epoch - 1:
+        raise _token_ended()
+    if key is not UNSET:
+        if signed is None:
+            raise _signature_required()
+        if key != member.key:
+            sentence = "This request brought another key; use a new id for every request."
+            raise conflict("request_reused", sentence, "request")
+    _check_signed(state, agent, member.earlier_key, signed, "rotate", key=key or None)
+
+
 # --- the tie order --------------------------------------------------------------------------------------------
 
 
@@ -542,23 +556,31 @@ def check_token(state: State, agent: str, epoch: int) -> None:
     """
     member = state.members[agent]
     if member.revoked or epoch != member.epoch:
-        sentence = (
-            "This token has ended: you got a new one, or the operator revoked it; ask the operator for another."
-        )
-        raise Refused(401, "token_ended", sentence)
+        raise _token_ended()
+
+
+def _token_ended() -> Refused:
+    sentence = "This token has ended: you got a new one, or the operator revoked it; ask the operator for another."
+    return Refused(401, "token_ended", sentence)
 
 
 def _check_signature(turn: Turn, member: Member, kind: str, **contents: object) -> None:
     """Check that the member signed this request, where it did or must."""
-    config, signed = turn.state.config, turn.signed
-    if turn.state.format < 5:
+    _check_signed(turn.state, member.id, member.key, turn.signed, kind, **contents)
+
+
+def _check_signed(
+    state: State, agent: str, key: str, signed: Signed | None, kind: str, /, **contents: object
+) -> None:
+    """Check that the agent signed this request with this key, where it did or must."""
+    if state.format < 5:
         return
     if signed is None:
-        if config.signed is True:
+        if state.config.signed is True:
             raise _signature_required()
-    elif not member.key:
+    elif not key:
         raise _wrong_signature("You joined without a key, so your requests cannot be signed.")
-    elif not is_signed(member.key, signed, kind, config.collaboration, agent=member.id, **contents):
+    elif not is_signed(key, signed, kind, state.config.collaboration, agent=agent, **contents):
         raise _wrong_signature()
 
 

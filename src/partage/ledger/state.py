@@ -101,6 +101,7 @@ class Member(Struct):
     left: bool = False
     aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
     key: str = ""  # its public key; empty if it has none
+    earlier_key: str = ""  # the key that it had before its last new token
     number: int = 0  # of its last signed request
     tie_commitment: str = ""  # the hash of its nonce; empty if it did not commit to one
     epoch: int = 0  # how often it got a new token
@@ -478,7 +479,7 @@ class State:
     def _rotate(self, event: Rotate) -> None:
         member = self.members[event.agent]
         member.epoch, member.rotated, member.revoked = event.epoch, event.seq, False
-        member.key = event.key or member.key
+        member.earlier_key, member.key = member.key, event.key or member.key
 
     def _revoke(self, event: Revoke) -> None:
         self.members[event.agent].revoked = True

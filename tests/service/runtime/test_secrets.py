@@ -5,14 +5,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from partage.ledger import messages as wire
 from partage.ledger.chain import line
 from partage.ledger.events import decode
+from partage.ledger.keys import Key
 from partage.ledger.refusals import Refused
+from partage.ledger.signatures import Signed, sign
 from partage.service.runtime import secrets as access
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.sessions import By
 from partage.service.runtime.system import System, wall_clock
 from partage.service.store import open_store
 
@@ -127,6 +131,54 @@ def test_after_the_close_a_report_is_repeated_and_no_other_taken(tmp_path: Path)
             with pytest.raises(Refused) as refused:
                 await held.tell(book, agent, pull, 0.5)
             assert refused.value.code == "closed"
+
+    run(tmp_path / "partage.db", work)
+
+
+def test_no_token_follows_from_another_secret_and_the_request(tmp_path: Path) -> None:
+    async def work(held: Controller) -> None:
+        id, (code, _) = await held.create("secret", NEW)
+        new = wire.NewAgent(name="Ada", shares=["a"], request="join")
+        agent, first = await held.join(id, code, new)
+        assert (agent, first) == await held.join(id, code, new)
+        assert first != access.derived(access.AGENT, code, "agent", id, "join")
+        book = await held.library.book(id)
+
+        async def rotated() -> str:
+            return (await held.rotate(book, agent, first, wire.Rotate(request="new"), by=By(None, 0))).token
+
+        second = await rotated()
+        assert await rotated() == second
+        assert second != access.derived(access.AGENT, first, "token", id, agent, "new")
+        third = (await held.renew(id, agent, FIRST, "renew")).token
+        assert third != access.derived(access.AGENT, FIRST, "token", id, agent, "renew")
+        with pytest.raises(Refused) as refused:
+            await rotated()
+        assert refused.value.code == "token_ended"
+
+    run(tmp_path / "partage.db", work)
+
+
+def test_a_new_token_is_repeated_to_the_member_s_key_only(tmp_path: Path) -> None:
+    async def work(held: Controller) -> None:
+        id, (code, _) = await held.create("secret", msgspec.structs.replace(NEW, signed=True))
+        key, later = Key(b"1" * 32), Key(b"2" * 32)
+        stated = {"name": "Ada", "shares": ["a"], "key": key.public, "tie_commitment": None}
+        ada = wire.NewAgent(name="Ada", shares=["a"], key=key.public)
+        agent, token = await held.join(id, code, ada, By(sign(key, "join", id, 1, **stated)))
+        book = await held.library.book(id)
+
+        async def rotated(signed: Signed | None) -> str:
+            asked = wire.Rotate(request="new", key=later.public)
+            return (await held.rotate(book, agent, token, asked, by=By(signed, 0))).token
+
+        made = await rotated(sign(key, "rotate", id, 2, agent=agent, key=later.public))
+        for number in (2, 3):
+            assert await rotated(sign(key, "rotate", id, number, agent=agent, key=later.public)) == made
+        for signed in (None, sign(Key(b"3" * 32), "rotate", id, 3, agent=agent, key=later.public)):
+            with pytest.raises(Refused) as refused:
+                await rotated(signed)
+            assert refused.value.code in ("signature_required", "wrong_signature")
 
     run(tmp_path / "partage.db", work)
 

@@ -45,7 +45,7 @@ from partage.ledger.messages import (
 from partage.ledger.messages import NewToken as NewAgentToken
 from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
-from partage.ledger.state import Answered
+from partage.ledger.state import Answered, State
 from partage.ledger.ties import commitment_to
 from partage.ledger.views import agent_views, draw_view
 from partage.service.runtime import secrets
@@ -266,7 +266,7 @@ class Controller:
         if request is None:
             token = secrets.fresh(secrets.AGENT, self.system.random_bytes)
         else:  # looked up first: a repeated join must work even if the invite has expired since
-            token = secrets.derived(secrets.AGENT, code, "agent", collaboration, request)
+            token = self.secret.token(code, "agent", collaboration, request)
             agent = await self._agent_of(token)
             if agent is not None:
                 since = (await self.library.fresh(collaboration)).state.members[agent].since
@@ -426,7 +426,10 @@ class Controller:
 
             return self._put(book, agent, by, move, tokens)
 
-        return await self._new_token(book, agent, secret, new.request, seen, put)
+        def check(state: State) -> None:
+            moves.check_rotated(state, agent, key, by.epoch, by.signed)
+
+        return await self._new_token(book, agent, secret, new.request, seen, put, check)
 
     async def renew(self, collaboration: str, agent: str, secret: str, request: str | None) -> NewAgentToken:
         """Give an agent a new token in the operator's name; repeating the request returns the same token."""
@@ -453,13 +456,14 @@ class Controller:
         request: str | None,
         seen: int | None,
         put: "Callable[[list[NewToken], str], asyncio.Future[Done]]",
+        check: Callable[[State], None] = lambda state: None,
     ) -> NewAgentToken:
-        """Make a token with the move that `put` queues, unless the same request made it before."""
+        """Make a token with the move that `put` queues, or return that of the same request if `check` allows it."""
         if checked_request(request) is None:
             token = secrets.fresh(secrets.AGENT, self.system.random_bytes)
             done = await put([], token)
             return NewAgentToken(agent, token, await self.receipts.of(book, done.answer, seen, done.rows))
-        token = secrets.derived(secrets.AGENT, secret, "token", book.id, agent, str(request))
+        token = self.secret.token(secret, "token", book.id, agent, str(request))
         before: NewToken | None = await self.call(self.store.token, secrets.hashed(token))
         if before is None:
             try:
@@ -471,6 +475,7 @@ class Controller:
                     raise
         book = await self.library.fresh(book.id)
         moves.check_token(book.state, agent, before.epoch)
+        check(book.state)
         return NewAgentToken(agent, token, await self.receipts.of(book, book.state.members[agent].rotated, seen))
 
     async def revoke(self, collaboration: str, agent: str) -> None:

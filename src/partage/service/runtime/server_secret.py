@@ -1,9 +1,10 @@
-"""The server's secret: from it follow the key of all checkpoints, every tie order, and the salts of every close."""
+"""The server's secret: from it follow the key of all checkpoints, tie orders, tokens and the salts of a close."""
 
 import hashlib
 import hmac
 
 from partage.ledger.keys import Key
+from partage.service.runtime import secrets
 from partage.service.runtime.system import System
 from partage.service.store import Store, StoreError
 
@@ -32,6 +33,14 @@ class ServerSecret:
     def tallies(self, collaboration: str) -> bytes:
         """Return what the salts of a collaboration's tallies follow from, at its close."""
         return self._derived(f"partage/tallies/v1\n{collaboration}")
+
+    def token(self, secret: str, *request: str) -> str:
+        """Return the agent's token that a request with this secret makes, the same if it is repeated.
+
+        Who knows the secret and the request, but not the server's secret, cannot compute it.
+        """
+        key = self._derived(f"partage/token/v1\n{secrets.hashed(secret)}")
+        return secrets.derived(secrets.AGENT, key.hex(), *request)
 
     def _derived(self, purpose: str) -> bytes:
         return hmac.digest(self._secret, purpose.encode(), "sha256")
