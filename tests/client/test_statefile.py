@@ -2,14 +2,15 @@
 
 import shutil
 import stat
+from functools import partial
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
-from tests.support.live import URL, App, Bridge, New
+from tests.support.live import AFTER, URL, App, Bridge, New
 
-from partage.client import Agent, Refused
+from partage.client import Agent, Refused, Unreachable
 from partage.errors import InputError
 
 PRIVATE = 0.7182818284  # a reward that must never be seen outside
@@ -62,6 +63,25 @@ def test_a_join_that_was_refused_can_be_tried_again(new: New, tmp_path: Path) ->
     with pytest.raises(InputError, match="has not joined yet"):
         Agent.resume(state)
     assert live.joined("a", state=state).shares == ["a"]
+
+
+@pytest.mark.parametrize(("name", "shares"), [("Shop", ["a"]), ("Another", ["a", "b"])])
+def test_a_join_whose_answer_was_lost_cannot_be_repeated_as_another(
+    new: New, name: str, shares: list[str], tmp_path: Path
+) -> None:
+    live, state = new(["a", "b"]), tmp_path / "s.json"
+    join = partial(live.agents.join, URL, live.id, live.invite("i"), state=state, **live.options)
+    live.fault = lambda request: AFTER
+    with pytest.raises(Unreachable):
+        join("Shop", ["a", "b"])
+    live.fault = lambda request: None
+    with pytest.raises(Refused, match="with the name Shop and sharing a, b; repeat it as it was") as refused:
+        join(name, shares)
+    assert refused.value.code == "request_reused"
+    agent = join("Shop", ["b", "a"])
+    agent.share(["a"])
+    assert agent.shares == ["a"]
+    assert len(live.state.members) == 1
 
 
 def test_an_agent_from_a_token_knows_what_it_shares_and_how_far_it_is(new: New) -> None:

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from partage.ledger import moves
 from partage.ledger.chain import line_of
-from partage.ledger.events import Claim, Run, decode
+from partage.ledger.events import Claim, Join, Run, decode
 from partage.ledger.fields import (
     MOST_RUNS,
     checked_arms,
@@ -26,6 +26,7 @@ from partage.ledger.fields import (
     checked_reason,
     checked_request,
     checked_reward,
+    normal,
     not_allowed,
     unknown_arm,
 )
@@ -272,6 +273,7 @@ class Controller:
                 since = (await self.library.fresh(collaboration)).state.members[agent].since
                 if since + JOIN_AGAIN < self.system.clock():  # or an old link would open the agent's account
                     raise forbidden("invite_used", "This invite was used; ask the operator for another.")
+                await self._check_repeated(collaboration, agent, new)
                 return agent, token
         invite = await self.invites.of_code(collaboration, code)
         name = checked_new_name("name", new.name)
@@ -292,8 +294,26 @@ class Controller:
             agent = None if request is None else await self._agent_of(token)
             if agent is None:
                 raise
+            await self._check_repeated(collaboration, agent, new)
             return agent, token
         return done.answer, token
+
+    async def _check_repeated(self, collaboration: str, agent: str, new: NewAgent) -> None:
+        """Refuse a repeated request to join that asks for something else than the first."""
+        book = await self.library.fresh(collaboration)
+        joined = decode((await self.receipts.row(book, book.state.members[agent].joined)).body)
+        assert isinstance(joined, Join)
+        same = normal(new.name) == normal(joined.name)
+        same = same and {book.arms.get(name) for name in new.shares} == set(joined.shares)
+        if book.state.format > 4:  # earlier ones keep neither
+            same = same and (new.key or UNSET, new.tie_commitment or UNSET) == (joined.key, joined.tie_commitment)
+        if not same:
+            shares = ", ".join(book.state.config.arms[arm] for arm in joined.shares) or "no arm"
+            sentence = (
+                f"This request has joined before, with the name {joined.name} and sharing {shares}; "
+                "repeat it as it was, and then change what you share."
+            )
+            raise conflict("request_reused", sentence, "request")
 
     async def _agent_of(self, token: str) -> str | None:
         found = await self.call(self.store.token, secrets.hashed(token))
