@@ -23,6 +23,7 @@ from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.damage import Damaged
 from partage.service.store import StoreError, open_store
+from partage.service.store.wal import FRAME_HEADER, HEADER, wal_is_damaged
 
 FIXTURES = Path(__file__).parents[2] / "golden"
 STEPS = 30
@@ -323,6 +324,28 @@ def crashed(tmp_path: Path) -> tuple[str, list[tuple[int, str]]]:
         return id, [(row.seq, row.head) for row in rows]
 
     return asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+
+
+def test_one_wrong_bit_at_the_end_of_an_acknowledged_transaction(tmp_path: Path) -> None:
+    """Two transactions would be dropped. A power cut loses at most the last."""
+    crashed(tmp_path)
+    database, wal = tmp_path / "crashed.db", tmp_path / "crashed.db-wal"
+    log = wal.read_bytes()
+    step = FRAME_HEADER + int.from_bytes(log[8:12], "big")
+    starts = [place for place in range(HEADER, len(log), step) if log[place + 8 : place + 16] == log[16:24]]
+    commits = [place for place in starts if log[place + 4 : place + 8] != bytes(4)]
+    in_frame = [3, 16, 23, FRAME_HEADER, step // 2, step - 1]  # page number, checksum, content
+
+    def damaged(place: int) -> bool:
+        wal.write_bytes(log[:place] + bytes([log[place] ^ 1]) + log[place + 1 :])
+        return wal_is_damaged(database)
+
+    assert len(commits) > 2
+    assert starts[-1] == commits[-1]
+    for start in commits[:2] + commits[-2:-1]:
+        assert all(damaged(start + place) for place in in_frame)
+    for start in starts[starts.index(commits[-2]) + 1 :]:
+        assert not any(damaged(start + place) for place in in_frame)
 
 
 def spoiled_logs(tmp_path: Path, seeds: range) -> Counter[str]:

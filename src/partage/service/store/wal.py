@@ -2,7 +2,7 @@
 
 SQLite uses the log up to the first frame whose checksum is wrong, and silently drops the rest. That is right for a
 transaction that a power cut interrupted: only the last one can be incomplete, since each is synced before the next
-begins. If complete transactions follow the wrong frame, the log was damaged, and dropping them would lose rows that
+begins. If more than one transaction would be dropped, the log was damaged, and dropping them would lose rows that
 were acknowledged. The format is described at https://www.sqlite.org/fileformat.html#the_write_ahead_log.
 """
 
@@ -44,18 +44,20 @@ def wal_is_damaged(database: Path) -> bool:
     return any(_lost_commits(_frames(content, size), salts, None, either) > 1 for either in "<>")
 
 
-def _lost_commits(frames: Iterator[_Frame], salts: bytes, before: tuple[int, int] | None, order: str) -> int:
-    """Return how many sound frames that complete a transaction come after the first wrong one."""
-    dropping, found = before is None, 0
+def _lost_commits(frames: Iterator[_Frame], salts: bytes, start: tuple[int, int] | None, order: str) -> int:
+    """Return how many frames that complete a transaction are dropped: the first wrong one, and sound ones after."""
+    found, wrong = 0, False
+    before = [] if start is None else [start]
     for frame in frames:
-        sound = frame.salts == salts and (
-            before is not None and _checksum(frame.content, before, order) == frame.stored
-        )
-        if not sound:
-            dropping = True
-        elif dropping and frame.commits:
+        # Each frame is checked by its predecessor, so one wrong frame does not hide those after it.
+        of_this_log = frame.salts == salts  # SQLite leaves frames of earlier logs in the file
+        computed = [_checksum(frame.content, one, order) for one in before] if of_this_log else []
+        sound = frame.stored in computed
+        if frame.commits and (sound if wrong else of_this_log and not sound):
             found += 1
-        before = frame.stored  # of each frame by its predecessor, so one wrong frame does not hide those after it
+        wrong = wrong or not sound
+        # If this frame is wrong, either its content or its checksum may still be what was written.
+        before = [frame.stored] if sound else [frame.stored, *computed[:1]]
     return found
 
 
