@@ -106,6 +106,7 @@ def test_a_removed_member_is_gone_and_what_it_told_stays() -> None:
     for move in (table.ask, table.consent):
         assert code(move, ada) == "removed"
     assert code(table.tell, ada, claim.seq, 1.0) == "removed"
+    assert code(table.move, moves.rotate, ada) == "removed"
     assert code(table.commits, ada, "r1", (0, 0, 1)) == "removed"
     assert code(table.move, moves.remove, ada, "Again.") == "removed"
     table.leave(ada)
@@ -120,6 +121,15 @@ def test_a_removed_member_is_gone_and_what_it_told_stays() -> None:
         assert verdict.ok, verdict.problem
         assert any("good reason to remove Agent 1" in sentence for sentence in verdict.trusted)
     assert len(table.state.pulls()) == 2
+
+
+def test_who_left_gets_no_new_token_by_itself() -> None:
+    table = Table(created())
+    ada = table.join(0)
+    table.leave(ada)
+    assert code(table.move, moves.rotate, ada) == "left"
+    table.move(moves.renew, ada)
+    assert verify(table.lines()).ok
 
 
 def test_a_claim_that_is_due_lapses_before_its_member_is_removed() -> None:

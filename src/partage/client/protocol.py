@@ -217,6 +217,13 @@ class Protocol:
         try:
             made = yield from self._receipts.fetch(NewToken, "POST", "/agents/me/token", body, row)
         except Refused:
+            if new is not None:  # perhaps the ledger has the new key: the answer was lost, and the token ended since
+                me = yield from self._calls.fetch(AgentView, "GET", "/agents/me")  # if refused, both keys stay here
+                if me.key == new:
+                    saved.key, saved.rotating = saved.rotating.key, None
+                    self._signer.see(me)
+                    yield from self.save()
+                    return
             saved.rotating = None
             yield from self.save()
             raise

@@ -211,6 +211,41 @@ def test_costly_calls(
     assert client.request(method, path + call, headers=agent, json=body).is_success
 
 
+def rotated(client: TestClient, path: str, agent: dict[str, str]) -> httpx.Response:
+    """Ask for a new token."""
+    return client.post(f"{path}/agents/me/token", headers=agent)
+
+
+def test_new_tokens(client: TestClient, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """An agent gets few of them at once, and none renews a limit or stays in memory when it has ended."""
+    guard: Guard = client.app.state.guard
+    monkeypatch.setitem(guard._costly, "token", Buckets(Rate(1, 3), clock))
+    path, agent = joined(client)
+    ended = []
+    for _ in range(3):
+        made = rotated(client, path, agent)
+        assert made.status_code == 200
+        ended.append(agent)
+        agent = {"Authorization": f"Bearer {made.json()['token']}"}
+    assert_limited(rotated(client, path, agent), 1)
+    assert len(client.app.state.controller.sessions._agents) == 1
+    assert client.get(f"{path}/board", headers=agent).status_code == 200
+    for header in ended:
+        assert client.get(f"{path}/board", headers=header).json()["code"] == "token_ended"
+    assert len(client.app.state.controller.sessions._agents) == 1
+    for _ in range(10 - 5):  # the requests that are left of those at once
+        assert client.get(f"{path}/board", headers=agent).status_code == 200
+    assert_limited(client.get(f"{path}/board", headers=agent), 1)
+
+
+def test_a_token_that_has_ended_counts_as_a_wrong_one(client: TestClient) -> None:
+    path, agent = joined(client)
+    rotated(client, path, {"Authorization": f"Bearer {rotated(client, path, agent).json()['token']}"})
+    for _ in range(10):
+        assert client.get(f"{path}/board", headers=agent).status_code == 401
+    assert_limited(client.get(f"{path}/board", headers=agent), 30)
+
+
 def test_honest_clients_stay_far_below(clock: Clock) -> None:
     guard = Guard(Limits(), clock)
     for _ in range(20):  # a thousand requests per second of one agent
