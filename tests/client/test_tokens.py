@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.support.live import AFTER, BEFORE, New
 
@@ -68,6 +69,42 @@ def test_a_token_from_the_operator_is_taken(new: New, tmp_path: Path) -> None:
     theirs = live.app.operator.token(live.id, other.id).token
     with pytest.raises(InputError):
         live.agents.resume(path, token=theirs, **live.options).ask()
+
+
+@pytest.mark.parametrize("tries", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_new_key_is_kept_though_the_operator_ended_the_token_that_came_with_it(
+    new: New, signed: bool, tries: bool, tmp_path: Path
+) -> None:
+    live, path = new(["a", "b"], signed=signed), tmp_path / "s.json"
+    agent = live.joined("a", "b", state=path)
+    live.fault = lambda request: AFTER if request.url.path.endswith("/token") else None
+    with pytest.raises(Unreachable):
+        agent.rotate()
+    live.fault = lambda request: None
+    made = live.app.operator.token(live.id, agent.id)
+    if tries:  # with the token that it has
+        with pytest.raises(Refused) as refused:
+            live.resumed(path).ask()
+        assert refused.value.code == "token_ended"
+    again = live.agents.resume(path, token=made.token, **live.options)
+    again.tell(again.ask(), 0.5)
+    assert again._protocol.saved.rotating is None
+    assert live.state.members[agent.id].key == again._protocol.saved.private_key.public
+    again.rotate()  # it still signs
+    assert live.state.members[agent.id].key == again._protocol.saved.private_key.public
+
+
+def test_a_rotation_that_is_refused_keeps_the_old_key(new: New, tmp_path: Path) -> None:
+    live, path = new(["a", "b"], signed=True), tmp_path / "s.json"
+    agent = live.joined("a", "b", state=path)
+    before = agent._protocol.saved.key
+    refusal = httpx.Response(409, json={"error": "No.", "code": "no"})
+    live.fault = lambda request: refusal if request.url.path.endswith("/token") else None
+    with pytest.raises(Refused, match=r"No\."):
+        agent.rotate()
+    assert (agent._protocol.saved.rotating, agent._protocol.saved.key) == (None, before)
+    agent.tell(agent.ask(), 0.5)
 
 
 def test_a_removed_agent_is_told_why(new: New) -> None:

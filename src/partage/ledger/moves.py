@@ -253,7 +253,7 @@ def rotate(turn: Turn, agent: str, key: str | UnsetType = UNSET) -> Rotate:
     """Give the agent a new token, which ends the old one, and a new key, if it signs with the old one."""
     state = _open(turn)
     _check_terms(state)
-    member = state.members[agent]
+    member = _present(turn, agent)
     if key is not UNSET:
         if turn.signed is None:
             raise _signature_required("A new key must be signed by the old one: send the header Partage-Signature.")

@@ -464,7 +464,7 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
 
 @post(
     "/collaborations/{id:str}/agents/me/token",
-    middleware=[agent_only],
+    middleware=[agent_only, costly("token")],
     status_code=200,
     summary="Get a new token",
     **described(*WRITES, kind=BareCall),

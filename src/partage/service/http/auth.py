@@ -58,11 +58,14 @@ async def identify(connection: Connection) -> Who:
     """Return who makes the request, by token or browser session."""
     controller: Controller = connection.app.state.controller
     token = bearer(connection)
+    admits = connection.scope.get("method") in ("GET", "HEAD", "PUT")  # what else writes checks it as it writes
     if token is not None:
         known = controller.sessions.known(token)
         if known is None:
             with guard_of(connection.scope).guess(address_of(connection.scope)):
                 known = await controller.sessions.who(token)
+                if admits:  # a token that has ended is a wrong one
+                    await controller.admit(known)
         secret, who = token, known
     else:
         session = connection.cookies.get(COOKIE)
@@ -72,7 +75,7 @@ async def identify(connection: Connection) -> Who:
         safe = connection.scope.get("method") in ("GET", "HEAD")
         if not safe:
             check_csrf(session, connection.headers.get("x-csrf-token", ""))
-    if connection.scope.get("method") in ("GET", "HEAD", "PUT"):  # what else writes checks it as it writes
+    if admits:
         await controller.admit(who)
     connection.scope["partage"] = (secret, who)  # type: ignore[typeddict-unknown-key]
     return who
@@ -153,7 +156,7 @@ def _only(require: Callable[[Who, str], None], app: ASGIApp) -> ASGIApp:
         who = await identify(ASGIConnection(scope))
         require(who, scope["path_params"].get("id", ""))
         if who.agent is not None:
-            guard_of(scope).request(who)
+            guard_of(scope).request((who.collaboration, who.agent))  # a new token is no new caller
         await app(scope, receive, send)
 
     return asgi

@@ -40,6 +40,7 @@ COSTLY = {
     "ledger": Rate(2, 60),
     "settlement": Rate(2, 60),
     "close": Rate(1, 30),
+    "token": Rate(1, 30),
     "consent": Rate(10, 200),
     "proofs": Rate(50, 500),
 }

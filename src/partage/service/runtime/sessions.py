@@ -84,6 +84,7 @@ class Sessions:
         self._system = system
         self._call = system.store_calls(store.several)
         self._agents: dict[str, Who] = {}  # by the hash of the token: the owner of a token never changes
+        self._last: dict[tuple[str, str], str] = {}  # the hash of each agent's last token that was used
 
     def known(self, token: str) -> Who | None:
         """Return who a token belongs to, if it is an agent's that was used before. No such token can be guessed."""
@@ -99,8 +100,17 @@ class Sessions:
             found = await self._call(self.store.token, key)
             if found is None:
                 raise Refused(401, "unknown_token", "This token is unknown.")
-            who = self._agents[key] = Who(found.collaboration, found.agent, found.epoch)
+            who = Who(found.collaboration, found.agent, found.epoch)
+            self._remember(key, who, (found.collaboration, found.agent))
         return who
+
+    def _remember(self, key: str, who: Who, agent: tuple[str, str]) -> None:
+        """Keep the last token of an agent in memory, and no other: it may get any number of them."""
+        last = self._last.get(agent)
+        if last is None or self._agents[last].epoch < who.epoch:
+            if last is not None:
+                del self._agents[last]
+            self._agents[key], self._last[agent] = who, key
 
     async def log_in(self, token: str) -> tuple[str, Who]:
         """Begin a browser's session; return its secret and who it belongs to."""
