@@ -356,6 +356,28 @@ def test_a_split_view_is_found_by_comparing() -> None:
             agent.ask()
 
 
+def test_a_checkpoint_that_another_call_keeps_meanwhile_is_compared_too() -> None:
+    """As of an `AsyncAgent`: the operator answers each of two calls from another history."""
+    controller = FakeController()
+    first, second = joined(controller, name="First"), joined(controller, name="Second")
+    explore(second), explore(first)
+    other = controller.fork()
+    second._client._transport = other
+    explore(second, (0.1, 0.2, 0.3))
+    receipts = first._protocol._receipts
+    comparing = receipts.compare(second.checkpoint(), "another member")
+    step = next(comparing)
+    first._client._transport = other
+    proof = first._do(step)  # that both continue what they have in common
+    first._client._transport = controller
+    explore(first, (0.5,))
+    kept = receipts.kept
+    step = comparing.send(proof)
+    with pytest.raises(Forked, match=r"two histories|does not prove"):
+        comparing.send(first._do(step))
+    assert receipts.kept == kept
+
+
 def test_a_split_view_is_found_over_the_relay() -> None:
     first, second, controller, other = split()
     controller.cosignatures, other.cosignatures = (shared := {}), shared

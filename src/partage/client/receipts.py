@@ -168,10 +168,18 @@ class Receipts:
         return found
 
     def _prove(self, found: Checkpoint, note: str, what: str = "A checkpoint") -> Steps[None]:
-        """Ask the controller to prove that a signed checkpoint and the kept one are of the same ledger."""
-        kept = self.kept
-        if kept is None or found == kept:
-            return
+        """Ask the controller to prove that a signed checkpoint and the kept one are of the same ledger.
+
+        Another call of this agent may keep a newer one while the controller answers: that one is then compared too.
+        """
+        compared: Checkpoint | None = None
+        while (kept := self.kept) not in (None, found, compared):
+            assert kept is not None
+            yield from self._compare(found, kept, note, what)
+            compared = kept
+
+    def _compare(self, found: Checkpoint, kept: Checkpoint, note: str, what: str) -> Steps[None]:
+        """Ask the controller to prove that two signed checkpoints are of the same ledger."""
         small, large = sorted((found.size, kept.size))
         proof: list[str] = []
         if small != large:
