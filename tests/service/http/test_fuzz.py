@@ -127,7 +127,7 @@ def test_the_server_does_as_its_document_says(url: str, role: str, examples: int
 @pytest.mark.extra
 @pytest.mark.parametrize("role", ROLES)
 def test_the_server_does_as_its_document_says_at_length(url: str, role: str) -> None:
-    assert fuzz(url, role, 150) > 2000
+    assert fuzz(url, role, 20) > 300
 
 
 @pytest.mark.extra
