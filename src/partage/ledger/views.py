@@ -164,26 +164,28 @@ def _text(value: bool | int | float | str) -> str:
 
 def agent_views(state: State, now: int) -> list[AgentView]:
     """Return the agents at this time, in order of joining."""
-    config = state.config
-    return [
-        AgentView(
-            agent=member.id,
-            name=member.name,
-            shares=[config.arms[arm] for arm in sorted(member.shares)],
-            explore=sum(member.explore.values()),
-            commit=sum(member.commit.values()),
-            left=member.left,
-            horizon_left=config.horizon - member.used,
-            unnamed=member.unnamed,
-            aside=member.aside,
-            claim_in=max(0, state.next_claim(member.id) - now) / 1000,
-            key=member.key,
-            number=member.number,
-            removed=member.removed,
-            revoked=member.revoked,
-        )
-        for member in state.members.values()
-    ]
+    return [agent_view(state, now, agent) for agent in state.members]
+
+
+def agent_view(state: State, now: int, agent: str) -> AgentView:
+    """Return one agent at this time."""
+    config, member = state.config, state.members[agent]
+    return AgentView(
+        agent=member.id,
+        name=member.name,
+        shares=[config.arms[arm] for arm in sorted(member.shares)],
+        explore=sum(member.explore.values()),
+        commit=sum(member.commit.values()),
+        left=member.left,
+        horizon_left=config.horizon - member.used,
+        unnamed=member.unnamed,
+        aside=member.aside,
+        claim_in=max(0, state.next_claim(member.id) - now) / 1000,
+        key=member.key,
+        number=member.number,
+        removed=member.removed,
+        revoked=member.revoked,
+    )
 
 
 def _tie_order(state: State) -> list[str]:

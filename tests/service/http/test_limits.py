@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from litestar.testing import TestClient
 
 from partage.errors import InputError
+from partage.ledger import views
+from partage.ledger.messages import AgentView
 from partage.ledger.refusals import Refused
 from partage.service.http import limits
 from partage.service.http.app import create_app
@@ -244,6 +246,26 @@ def test_a_token_that_has_ended_counts_as_a_wrong_one(client: TestClient) -> Non
     for _ in range(10):
         assert client.get(f"{path}/board", headers=agent).status_code == 401
     assert_limited(client.get(f"{path}/board", headers=agent), 30)
+
+
+def test_an_own_entry_costs_the_same_with_any_number_of_members(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, agent = joined(client)
+    for name in ("Bob", "Cleo"):
+        code = client.post(f"{path}/invites", headers=OPERATOR).json()["invites"][0]
+        invited = {"Authorization": f"Bearer {code}"}
+        assert client.post(f"{path}/agents", json={"name": name, "shares": []}, headers=invited).is_success
+    made: list[str] = []
+
+    def counted(**fields: Any) -> AgentView:
+        made.append(fields["agent"])
+        return AgentView(**fields)
+
+    monkeypatch.setattr(views, "AgentView", counted)
+    assert client.get(f"{path}/agents/me", headers=agent).json()["name"] == "Ann"
+    assert client.patch(f"{path}/agents/me", json={"shares": ["b"]}, headers=agent).json()["shares"] == ["b"]
+    assert made == ["a1", "a1"]
 
 
 def test_honest_clients_stay_far_below(clock: Clock) -> None:

@@ -140,8 +140,7 @@ async def set_aside(
     controller = controller_of(request)
     await controller.set_aside(id, agent, data.reason)
     log.info("broadcasts set aside", extra={"collaboration": id, "agent": agent})
-    views = controller.agents(await controller.library.fresh(id))
-    return next(view for view in views if view.agent == agent)
+    return controller.agent(await controller.library.fresh(id), agent)
 
 
 @post(
@@ -158,8 +157,7 @@ async def remove(
     controller = controller_of(request)
     await controller.remove(id, agent, data.reason)
     log.info("agent removed", extra={"collaboration": id, "agent": agent})
-    views = controller.agents(await controller.library.fresh(id))
-    return next(view for view in views if view.agent == agent)
+    return controller.agent(await controller.library.fresh(id), agent)
 
 
 @post(
@@ -440,10 +438,9 @@ async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[message
 )
 async def me(request: AnyRequest, id: FromPath[str]) -> messages.AgentView:
     """Return the agent's own entry."""
-    agent = who_of(request).agent
-    controller = controller_of(request)
-    views = controller.agents(await controller.library.fresh(id))
-    return next(view for view in views if view.agent == agent)
+    controller, agent = controller_of(request), who_of(request).agent
+    assert agent is not None
+    return controller.agent(await controller.library.fresh(id), agent)
 
 
 @patch(
@@ -456,8 +453,7 @@ async def consent(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     """Share exactly these arms from now on; open claims on withdrawn arms are cancelled."""
     controller, book, agent = await own_book(request, id)
     receipt = await controller.consent(book, agent, data.shares, data.request, seen_by(request), by_whom(request))
-    views = controller.agents(book)
-    view = next(view for view in views if view.agent == agent)
+    view = controller.agent(book, agent)
     view.receipt = receipt
     return view
 

@@ -48,7 +48,7 @@ from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.state import Answered, State
 from partage.ledger.ties import commitment_to
-from partage.ledger.views import agent_views, draw_view
+from partage.ledger.views import agent_view, agent_views, draw_view
 from partage.service.runtime import secrets
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Chain, Damaged, changed, lost, next_rows
@@ -205,6 +205,10 @@ class Controller:
     def agents(self, book: Book) -> list[AgentView]:
         """Return the agents now, in order of joining."""
         return agent_views(book.state, self.library.timekeeper.of(book))
+
+    def agent(self, book: Book, agent: str) -> AgentView:
+        """Return one agent now."""
+        return agent_view(book.state, self.library.timekeeper.of(book), agent)
 
     async def watch(self, collaboration: str, who: Who = THE_OPERATOR) -> AsyncIterator[Book | None]:
         """Yield the collaboration now and after each change, coalesced, and None after a long time without one.
