@@ -17,7 +17,7 @@ from partage.client.protocol import Protocol
 from partage.client.statefile import read
 from partage.errors import InputError
 from partage.ledger.checkpoints import read_checkpoint, read_cosignature
-from partage.ledger.keys import Key
+from partage.ledger.keys import Key, encoded
 
 URL = "http://controller"
 
@@ -294,6 +294,13 @@ def test_a_controller_without_receipts_is_served_as_before(tmp_path: Path) -> No
     controller.receipts = False
     with pytest.raises(Forked, match="states another key"):
         resumed(controller, state).ask()
+
+
+def test_a_key_with_which_anybody_can_sign_is_not_kept() -> None:
+    controller = FakeController()
+    controller.log.key.public = encoded((1).to_bytes(32, "little"))  # the neutral element
+    with pytest.raises(Forked, match="not a sound one"):
+        joined(controller)
 
 
 def test_a_controller_cannot_pass_for_an_earlier_release() -> None:

@@ -19,6 +19,7 @@ from partage.client.statefile import AgentState
 from partage.ledger.checkpoints import Checkpoint, read_checkpoint, signed_alone
 from partage.ledger.events import AnyEvent
 from partage.ledger.fields import normal
+from partage.ledger.keys import public_bytes
 from partage.ledger.messages import AgentView, Leave
 from partage.ledger.receipts import HEADER, BadReceipt, Receipt, check_consistency, check_receipt
 
@@ -96,6 +97,10 @@ class Receipts:
         """Keep the public key of the ledger that the controller states, and refuse any other from then on."""
         if not key and format >= KEYED:
             yield from self.fork("The controller states no key for the checkpoints of this ledger, which has one.")
+        elif key and public_bytes(key) is None:
+            yield from self.fork(
+                "The key that the controller states for the checkpoints of this ledger is not a sound one."
+            )
         elif not self._saved.log_key:
             self._saved.log_key = key
         elif key != self._saved.log_key:

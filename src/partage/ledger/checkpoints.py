@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from partage.ledger.keys import KEY_BYTES, SIGNATURE_BYTES, Key, decoded, encoded, signed_by
+from partage.ledger.keys import KEY_BYTES, SIGNATURE_BYTES, Key, decoded, encoded, public_bytes, signed_by
 
 PLAIN, COSIGNATURE = b"\x01", b"\x04"  # kinds of signatures
 LONGEST = 64 * 1024  # characters of a note
@@ -153,10 +153,9 @@ def verifier_key(collaboration: str, public: str) -> str:
 
 def public_key(text: str) -> str | None:
     """Return a public key in base64, from that or from the form that `verifier_key` returns; None otherwise."""
-    if decoded(text, KEY_BYTES) is not None:
-        return text
     raw = decoded(text.split("+", 2)[-1], 1 + KEY_BYTES)
-    return None if raw is None or raw[:1] != PLAIN else encoded(raw[1:])
+    found = text if raw is None or raw[:1] != PLAIN else encoded(raw[1:])
+    return None if public_bytes(found) is None else found
 
 
 def _parts(note: str) -> tuple[str, list[tuple[str, str]]]:

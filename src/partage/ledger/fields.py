@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from partage.ledger.keys import KEY_BYTES, decoded
+from partage.ledger.keys import public_bytes
 from partage.ledger.refusals import Refused, invalid
 from partage.ledger.ties import is_commitment, is_part
 from partage.rules import live_rules
@@ -217,7 +217,7 @@ def checked_commitment(commitment: str | None) -> str | None:
 
 def checked_key(key: str | None) -> str | None:
     """Return a public key, or None if the agent has none."""
-    if key is not None and decoded(key, KEY_BYTES) is None:
+    if key is not None and public_bytes(key) is None:
         raise not_allowed("key")
     return key
 

@@ -7,6 +7,10 @@ import binascii
 
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
 
+_PRIME = 2**255 - 19
+_OF_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_SMALL = {0, 1, _PRIME - 1, _OF_ORDER_8, _PRIME - _OF_ORDER_8}  # y of the points whose order divides 8
+
 
 class Key:
     """A private key. Its repr does not show it."""
@@ -30,7 +34,7 @@ def signed_by(public: str, signature: bytes, message: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    raw = decoded(public, KEY_BYTES)
+    raw = public_bytes(public)
     if raw is None:
         return False
     try:
@@ -38,6 +42,19 @@ def signed_by(public: str, signature: bytes, message: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def public_bytes(public: str) -> bytes | None:
+    """Return the 32 bytes of a public key in base64; None if it is none, or proves nothing about who signed.
+
+    If the point's order is small, one signature can be right for every message, so such keys are refused, and so are
+    other encodings of a point than its own.
+    """
+    raw = decoded(public, KEY_BYTES)
+    if raw is None:
+        return None
+    y = int.from_bytes(raw, "little") % 2**255  # the highest bit is the sign of x
+    return None if y >= _PRIME or y in _SMALL else raw
 
 
 def encoded(content: bytes) -> str:
