@@ -10,6 +10,8 @@ from tests.support.live import AFTER, BEFORE, Live, New, explore_to_the_end
 
 from partage.client import Closed, HorizonReached, Pull, Refused, Unreachable
 from partage.client.reports import NOT_COUNTED
+from partage.client.statefile import read
+from partage.ledger.receipts import Receipted
 
 PRIVATE = 0.7182818284  # a reward that must never be seen outside
 
@@ -321,6 +323,7 @@ def test_a_crash_at_any_request_loses_nothing_told_and_counts_nothing_twice(
         lost = commits - sum(member.commit.values())
         assert -1 <= lost <= 5  # -1: the pull that was reported as the crash came, and never made
         assert member.claim is None
+        assert read(state).receipted.commits == {"ab"[arm]: pulls for arm, pulls in member.commit.items()}
     raise AssertionError("the loop has no end")
 
 
@@ -364,3 +367,4 @@ def test_a_report_whose_answer_was_lost_in_a_crash_is_not_counted_twice(new: New
     live.fault = lambda request: None
     live.resumed(state).close()
     assert live.state.members[agent.id].commit == {0: 14}
+    assert read(state).receipted == Receipted({"a": 14})

@@ -18,6 +18,7 @@ from partage.client.statefile import read
 from partage.errors import InputError
 from partage.ledger.checkpoints import read_checkpoint, read_cosignature
 from partage.ledger.keys import Key, encoded
+from partage.ledger.receipts import Receipted
 
 URL = "http://controller"
 
@@ -70,6 +71,55 @@ def test_the_key_is_made_and_saved_before_joining(tmp_path: Path) -> None:
     agent = joined(controller, state)
     assert seen == [read(state).key]
     assert seen[0] not in repr(agent) + repr(agent._protocol.saved)
+
+
+def test_the_commits_that_have_receipts_are_counted(tmp_path: Path) -> None:
+    for receipts in (True, False):
+        controller, state = FakeController(receipts=receipts), tmp_path / f"{receipts}.json"
+        explore(joined(controller, name="Other"))
+        with joined(controller, state) as agent:
+            agent.share([])
+            for _ in range(2):
+                agent.ask()
+                agent.flush()
+        made = controller.table.state.members[agent.id].commit
+        assert sum(made.values()) == 2
+        expected = {"ab"[arm]: pulls for arm, pulls in made.items()} if receipts else {}
+        assert read(state).receipted == Receipted(expected)
+
+
+def test_a_report_that_two_calls_sent_is_counted_once() -> None:
+    """Both calls of one agent wait for the answer to the same report."""
+    controller = FakeController()
+    explore(joined(controller, name="Other"))
+    agent = joined(controller)
+    agent.share([])
+    agent.ask()
+    protocol = agent._protocol
+    first, second = protocol.flush(), protocol.flush()
+    sent = [next_send(first), next_send(second)]
+    assert sent[0].body == sent[1].body
+    for steps, step in zip((first, second), sent, strict=True):
+        finish(agent, steps, step)
+    assert protocol.saved.receipted.pulls == 1
+
+
+def next_send(steps: Any) -> Send:
+    """Go on to the next request to report commits."""
+    step = next(steps)
+    while not (isinstance(step, Send) and step.path.endswith("/commits")):
+        assert isinstance(step, Save)
+        step = steps.send(None)
+    return step
+
+
+def finish(agent: Agent, steps: Any, step: Any) -> None:
+    """Carry out the remaining steps."""
+    try:
+        while True:
+            step = steps.send(agent._do(step))
+    except StopIteration:
+        return
 
 
 # --- row 3: a report that is swallowed ------------------------------------------------------------------------

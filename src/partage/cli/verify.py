@@ -35,6 +35,13 @@ def verify(
     agent: Annotated[
         str | None, typer.Option(metavar="ID", help="The agent whose copy this is, if the copy does not show it.")
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The client's state file: fail if the copy hides what its agent has receipts for.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Check that no line of a ledger was changed, and that the board and the settlement follow from it.
@@ -42,10 +49,11 @@ def verify(
     The exit code is 0 if the ledger is valid. Otherwise it is 1, and the message says which line is wrong.
 
     [bold]partage verify bakers.ndjson --checkpoint morel.txt --checkpoint haddad.txt[/bold]
+    [bold]partage verify bakers.ndjson --state morel.json[/bold]
     """
     if head is not None and not re.fullmatch("[0-9a-fA-F]{64}", head.strip()):
         raise InputError("A head has 64 hexadecimal digits, as in the controller's answer to each report.")
-    found = _verified(file, head, agent, [read_note(path) for path in checkpoint or []], key)
+    found = _verified(file, head, agent, [read_note(path) for path in checkpoint or []], key, state)
     if json:
         from msgspec import to_builtins
 
@@ -67,7 +75,9 @@ def read_note(file: Path) -> str:
         raise FileError(f"The file {file} cannot be read as a checkpoint.") from None
 
 
-def _verified(file: Path, head: str | None, agent: str | None, checkpoints: list[str], key: str | None) -> "Verified":
+def _verified(
+    file: Path, head: str | None, agent: str | None, checkpoints: list[str], key: str | None, state: Path | None
+) -> "Verified":
     """Verify a file, with a progress bar if it takes a while."""
     load("ledger.verify")
     from partage.ledger.verify import verify as check
@@ -81,6 +91,7 @@ def _verified(file: Path, head: str | None, agent: str | None, checkpoints: list
                 agent=agent,
                 checkpoints=checkpoints,
                 key=key,
+                state=state,
                 progress=lambda done: progress(done, total),
             )
         )
@@ -89,7 +100,7 @@ def _verified(file: Path, head: str | None, agent: str | None, checkpoints: list
         agent is not None
         and problem is not None
         and problem.line is None
-        and interruptible(lambda: check(file, head, checkpoints=checkpoints, key=key)).ok
+        and interruptible(lambda: check(file, head, checkpoints=checkpoints, key=key, state=state)).ok
     ):
         raise InputError(problem.sentence)  # the ledger is right; it only lacks this agent
     return found

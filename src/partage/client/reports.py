@@ -182,17 +182,22 @@ class Reports:
                 saved.report = Commits(request=request, runs=saved.runs[:MOST_RUNS], unnamed=saved.unnamed)
                 saved.runs, saved.unnamed = saved.runs[MOST_RUNS:], 0
                 yield from self._save()
+            report = saved.report
             try:
-                row = self._row(saved.report)
-                told = yield from self._receipts.fetch(Told, "POST", "/commits", saved.report, row)
+                told = yield from self._receipts.fetch(Told, "POST", "/commits", report, self._row(report))
             except Refused as refused:
                 uncoded = not refused.code and refused.status == 409  # release 0.1 sends no codes
                 if refused.code not in NOT_COUNTED and not uncoded:
                     raise
-                self._give_up(saved.report, refused)
-                saved.report = None
+                if saved.report is report:
+                    self._give_up(report, refused)
+                    saved.report = None
             else:
-                saved.report, saved.head = None, told.head
+                if saved.report is report:  # otherwise another call has sent it too, and was answered first
+                    if told.receipt is not None:
+                        self._keep_receipted(report)
+                    saved.report = None
+                saved.head = told.head
         self.reported_at = self._clock()
 
     def _row(self, report: Commits) -> Sent:
@@ -207,6 +212,13 @@ class Reports:
             unnamed=report.unnamed or UNSET,
             asked=False,
         )
+
+    def _keep_receipted(self, report: Commits) -> None:
+        """Count what a receipt proves. It is saved together with the end of the report, so nothing counts twice."""
+        receipted = self._saved.receipted
+        for run in report.runs:
+            receipted.commits[run.arm] = receipted.commits.get(run.arm, 0) + run.pulls
+        receipted.unnamed += report.unnamed
 
     def _without_arms(self) -> None:
         """Turn what an earlier release of the client counted by arm into the number that the controller takes."""

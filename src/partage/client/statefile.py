@@ -10,6 +10,7 @@ from msgspec import Struct
 from partage.errors import FileError
 from partage.ledger.keys import KEY_BYTES, Key, decoded, encoded
 from partage.ledger.messages import CommitRun, Commits
+from partage.ledger.receipts import Receipted
 from partage.ledger.ties import PART_BYTES
 
 
@@ -83,6 +84,8 @@ class AgentState(Struct, kw_only=True):
         The public key of the ledger's checkpoints; empty if the controller gives no receipts.
     checkpoint
         The newest checkpoint of the ledger that the agent was shown, as the controller signed it.
+    receipted
+        The commit pulls that the controller gave receipts for, for `partage verify --state`.
     forked, evidence
         What showed that the controller does not keep the ledger it promised, and the two notes that prove it.
     """
@@ -112,6 +115,7 @@ class AgentState(Struct, kw_only=True):
     nonce: str = ""
     log_key: str = ""
     checkpoint: str = ""
+    receipted: Receipted = msgspec.field(default_factory=Receipted)
     forked: str = ""
     evidence: list[str] = msgspec.field(default_factory=list)
 

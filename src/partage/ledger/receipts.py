@@ -39,6 +39,18 @@ class Receipt(Struct, frozen=True):
     consistency: list[str] = []
 
 
+class Receipted(Struct):
+    """The commit pulls that an agent has receipts for: by the name of their arm, and those without one."""
+
+    commits: dict[str, int] = msgspec.field(default_factory=dict)
+    unnamed: int = 0
+
+    @property
+    def pulls(self) -> int:
+        """How many they are in all."""
+        return sum(self.commits.values()) + self.unnamed
+
+
 class BadReceipt(Exception):
     """A receipt does not prove what it must. The argument is a sentence that says what is wrong."""
 

@@ -9,6 +9,7 @@ verdict says what was taken on trust.
     tolerance.py    decisions that rounding on another platform explains
     closing.py      the close event: totals, ceilings, charges, profit
     log.py          the tree of all lines, and the signed checkpoints that must belong to it
+    kept.py         a client's state file: the agent's own commit pulls that must be shown
     verdict.py      the result, in sentences
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from partage.errors import InputError
 from partage.ledger.chain import GENESIS
 from partage.ledger.checkpoints import public_key
+from partage.ledger.verify.kept import read_kept
 from partage.ledger.verify.lines import Wrong, check_line, read_lines
 from partage.ledger.verify.log import CheckpointFound, Log
 from partage.ledger.verify.replay import Replay
@@ -35,6 +37,7 @@ def verify(
     agent: str | None = None,
     checkpoints: Sequence[str] = (),
     key: str | None = None,
+    state: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Verified:
     """Verify a ledger.
@@ -51,6 +54,9 @@ def verify(
         Signed checkpoints, one's own and those of other members: each must belong to this ledger.
     key
         The public key that signed them, in base64. By default, the one that the first line states.
+    state
+        The state file of the agent whose copy it is. It has the agent, its checkpoint and the key, and the commit
+        pulls that the agent has receipts for: the copy must show them all.
     progress
         Called with the number of lines, now and then.
 
@@ -63,7 +69,7 @@ def verify(
     Raises
     ------
     FileError
-        The file cannot be read.
+        A file cannot be read.
     InputError
         An argument is not allowed.
     """
@@ -71,6 +77,12 @@ def verify(
         raise InputError(f"The head is {head!r}; it must be a string, as the controller sent it.")
     if key is not None and public_key(key) is None:
         raise InputError("The key must be a public Ed25519 key: 32 bytes in base64.")
+    kept = None if state is None else read_kept(state)
+    if kept is not None:
+        if agent not in (None, kept.agent):
+            raise InputError(f"The state file is of agent {kept.agent}, and the given agent is {agent}.")
+        agent, key = kept.agent, key or kept.log_key or None
+        checkpoints = [*checkpoints, kept.checkpoint] if kept.checkpoint else checkpoints
     replay, log = Replay(agent), Log(checkpoints, None if key is None else public_key(key))
     lines, at = 0, GENESIS
     saved = None if head is None else head.strip().lower()
@@ -92,6 +104,8 @@ def verify(
             raise Wrong(f"The history was rewritten: no line has the head {saved[:64]}.", False)
         assert replay.state is not None
         found = log.check(replay.state)
+        if kept is not None:
+            kept.check(replay.state)
     except Wrong as wrong:
         problem = Problem(lines + 1 if wrong.in_line else None, str(wrong))
     if progress is not None:
@@ -99,5 +113,5 @@ def verify(
     verdict = Verified(lines, at, problem, not replay.hidden, replay.owner, root=log.root)
     if problem is None:
         verdict.checkpoints = found
-        describe(verdict, replay, saved_line)
+        describe(verdict, replay, saved_line, kept)
     return verdict

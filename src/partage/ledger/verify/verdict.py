@@ -11,6 +11,7 @@ from partage.ledger.messages import BoardView, SettlementRow, SettlementView
 from partage.ledger.settlement import settlement_of, settlement_view
 from partage.ledger.state import State
 from partage.ledger.verify.closing import account_of
+from partage.ledger.verify.kept import Kept
 from partage.ledger.verify.log import CheckpointFound
 from partage.ledger.views import board_view
 
@@ -73,10 +74,11 @@ class Verified:
         return self.problem is None
 
 
-def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
+def describe(found: Verified, replay: "Replay", saved_line: int | None, kept: Kept | None) -> None:
     """Add the board, the settlement and the sentences to the result of a ledger in which nothing is wrong.
 
-    `saved_line` is the line whose head was saved earlier; None if no head was given.
+    `saved_line` is the line whose head was saved earlier; None if no head was given. `kept` is what the
+    client of the copy's owner kept, if that was given.
     """
     state = replay.state
     assert state is not None
@@ -94,6 +96,12 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None) -> None:
     )
     found.checked.append(f"The board at version {state.version:,} follows from these lines.")
     _describe_checkpoints(found)
+    if kept is not None:
+        found.checked.append(
+            f"All {kept.receipted.pulls:,} commit pulls that agent {kept.agent} has receipts for are shown."
+        )
+    elif replay.hidden and state.names_commits:
+        found.trusted.append("No hidden line is of the copy's owner: only its state file (--state) can show that.")
     paid = "" if state.names_commits else " No amount depends on a commit pull."
     found.trusted.append(f"Agents reported the rewards that they saw and the commit pulls that they made.{paid}")
     aside = [member.name for member in state.members.values() if member.aside]
