@@ -50,6 +50,7 @@ class Settlements:
             await self._library.fresh(collaboration)  # here: the state may change while others have the lock
             state = book.state
             kept = book.preview
+            recent = recent and state.closed is None  # after the close nothing changes any more to show it later
             if kept is not None and (kept.seq == state.seq or (recent and clock() < kept.good_until)):
                 return kept.view
             async with self._previews:
