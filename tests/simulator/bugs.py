@@ -17,6 +17,7 @@ from partage.client.effects import Save
 from partage.client.protocol import Protocol
 from partage.ledger import chain, moves
 from partage.ledger.merkle import Tree
+from partage.ledger.moves import checks, pulls
 from partage.ledger.state import State
 from partage.service.runtime import book as books
 from partage.service.runtime import controller as controllers
@@ -255,7 +256,7 @@ def told_differently_accepted() -> Iterator[None]:
     def told(original: Any, state: State, agent: str, rows: Any, reward: float, *others: Any) -> Any:
         return rows.told if rows.told is not None else original(state, agent, rows, reward, *others)
 
-    with wrapped(moves, "_told", told):
+    with wrapped(pulls, "_told", told):
         yield
 
 
@@ -366,7 +367,7 @@ def horizon_off_by_one() -> Iterator[None]:
 @bug
 def signatures_not_checked() -> Iterator[None]:
     """Where members sign their requests, nobody checks the signatures."""
-    with patch.object(moves, "is_signed", lambda *given, **named: True):
+    with patch.object(checks, "is_signed", lambda *given, **named: True):
         yield
 
 
