@@ -320,7 +320,7 @@ async def _streams(server, path, tokens, agents, seconds):
 def many_arms(folder, seconds):
     """(g) A collaboration with 1,000 arms and 32 busy agents beside a neighbour with one agent."""
     with Server(folder) as server:
-        path, tokens = server.create(1000, 32, settlement="equal-share", underwriting=0)
+        path, tokens = server.create(1000, 32, settlement="none")
         quiet, (neighbour,) = server.create(3, 1)
         with health(server) as figures:
             loading = server.load(path, tokens, seconds)
