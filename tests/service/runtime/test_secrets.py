@@ -77,6 +77,26 @@ def test_a_join_is_repeated_for_a_day_and_no_member_can_repeat_it(tmp_path: Path
     run(tmp_path / "partage.db", work, clock=clock)
 
 
+def test_a_repeated_join_is_signed_like_the_first(tmp_path: Path) -> None:
+    key = Key(b"1" * 32)
+
+    async def work(held: Controller) -> None:
+        id, (code, _) = await held.create("secret", msgspec.structs.replace(NEW, signed=True))
+        ada = wire.NewAgent(name="Ada", shares=["a"], request="first", key=key.public)
+
+        def signed(by: Key, number: int) -> By:
+            return By(sign(by, "join", id, number, name="Ada", shares=["a"], key=by.public, tie_commitment=None))
+
+        joined = await held.join(id, code, ada, signed(key, 1))
+        assert await held.join(id, code, ada, signed(key, 2)) == joined
+        for by, refusal in ((By(), "signature_required"), (signed(Key(b"2" * 32), 3), "wrong_signature")):
+            with pytest.raises(Refused) as refused:
+                await held.join(id, code, ada, by)
+            assert refused.value.code == refusal
+
+    run(tmp_path / "partage.db", work)
+
+
 def test_a_session_of_the_operator_ends_when_the_token_changes(tmp_path: Path) -> None:
     async def before(held: Controller) -> tuple[str, str]:
         id, (code, _) = await held.create("secret", NEW)

@@ -59,6 +59,12 @@ def join(
     )
 
 
+def check_joined(state: State, joined: Join, signed: Signed | None) -> None:
+    """Check a repeated `join`: where the first was signed with the agent's key, or must be, this one is too."""
+    if state.format > 4 and joined.key is not UNSET:
+        _check_join_signed(state, signed, joined.name, joined.shares, joined.tie_commitment, joined.key)
+
+
 def _check_name(state: State, name: str) -> None:
     """Refuse a name that is not normal or reserved, or that another member has. Members who left keep theirs."""
     if checked_member_name(name) != name:
@@ -81,6 +87,18 @@ def _check_joining(
             raise wrong_signature("The request is signed, and brings no key.")
         return
     _check_key(state, key)
+    _check_join_signed(state, signed, name, shares, tie_commitment, key)
+
+
+def _check_join_signed(
+    state: State,
+    signed: Signed | None,
+    name: str,
+    shares: Sequence[int],
+    tie_commitment: str | UnsetType,
+    key: str,
+) -> None:
+    """Check that the key which an agent brings signed its join, where it is signed or must be."""
     if signed is None:
         if state.config.signed is True:
             raise signature_required()

@@ -277,7 +277,7 @@ class Controller:
                 since = (await self.library.fresh(collaboration)).state.members[agent].since
                 if since + JOIN_AGAIN < self.system.clock():  # or an old link would open the agent's account
                     raise forbidden("invite_used", "This invite was used; ask the operator for another.")
-                await self._check_repeated(collaboration, agent, new)
+                await self._check_repeated(collaboration, agent, new, by)
                 return agent, token
         invite = await self.invites.of_code(collaboration, code)
         name = checked_new_name("name", new.name)
@@ -298,12 +298,12 @@ class Controller:
             agent = None if request is None else await self._agent_of(token)
             if agent is None:
                 raise
-            await self._check_repeated(collaboration, agent, new)
+            await self._check_repeated(collaboration, agent, new, by)
             return agent, token
         return done.answer, token
 
-    async def _check_repeated(self, collaboration: str, agent: str, new: NewAgent) -> None:
-        """Refuse a repeated request to join that asks for something else than the first."""
+    async def _check_repeated(self, collaboration: str, agent: str, new: NewAgent, by: By) -> None:
+        """Refuse a repeated request to join that asks for something else than the first, or lacks its signature."""
         book = await self.library.fresh(collaboration)
         joined = decode((await self.receipts.row(book, book.state.members[agent].joined)).body)
         assert isinstance(joined, Join)
@@ -318,6 +318,7 @@ class Controller:
                 "repeat it as it was, and then change what you share."
             )
             raise conflict("request_reused", sentence, "request")
+        moves.check_joined(book.state, joined, by.signed)
 
     async def _agent_of(self, token: str) -> str | None:
         found = await self.call(self.store.token, secrets.hashed(token))
