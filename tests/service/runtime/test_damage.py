@@ -138,7 +138,8 @@ def test_what_was_edited_is_refused_and_the_others_go_on(
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
-def test_a_ledger_that_is_damaged_while_it_is_served(database_url: str) -> None:
+@pytest.mark.parametrize("damage", ["salt = body", "head = 'x'", "head = '" + "0" * 64 + "'"])
+def test_a_ledger_that_is_damaged_while_it_is_served(damage: str, database_url: str) -> None:
     """Rows that are read again are checked: for the ledger's file, a repeated report, and after a failure."""
 
     async def scenario() -> None:
@@ -148,7 +149,7 @@ def test_a_ledger_that_is_damaged_while_it_is_served(database_url: str) -> None:
         book = await controller.library.fresh(id)
         told = await controller.call(controller.store.told, id, pull)
         await controller.call(
-            spoil, database_url, f"UPDATE events SET salt = body WHERE collaboration = '{id}' AND seq = {told.seq}"
+            spoil, database_url, f"UPDATE events SET {damage} WHERE collaboration = '{id}' AND seq = {told.seq}"
         )
 
         async def ledger() -> None:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from partage.ledger.chain import Row, hidden, row_hash
+from partage.ledger.chain import GENESIS, Row, hidden, next_head, row_hash
 from partage.ledger.events import decode
 from partage.ledger.keys import Key
 from partage.ledger.merkle import BLOCK, Tree, Unknown, leaf_hash
@@ -78,13 +78,15 @@ class Receipts:
     async def row(self, book: Book, seq: int) -> Row:
         """Return a row from the store, if it is the one that was written."""
         try:
+            before: Row | None = await self._call(self._store.row, book.id, seq - 1) if seq > 1 else None
             row: Row | None = await self._call(self._store.row, book.id, seq)
-            if row is None:
-                raise lost(seq)
-            leaf = leaf_hash(row_hash(row.salt, row.body))
-        except (Corrupt, TypeError) as error:  # a damaged database may even return values of other types
+            if row is None or (before is None and seq > 1):
+                raise lost(seq if row is None else seq - 1)
+            hashed = row_hash(row.salt, row.body)
+            follows = row.head == next_head(before.head if before else GENESIS, hashed)
+        except (Corrupt, TypeError, ValueError) as error:  # a damaged database may even return values of other types
             raise unreadable(seq) from error
-        if await self.proven(book, lambda tree: tree.node(0, seq - 1)) != leaf:
+        if not follows or await self.proven(book, lambda tree: tree.node(0, seq - 1)) != leaf_hash(hashed):
             raise changed(seq)
         return row
 
