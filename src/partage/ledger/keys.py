@@ -59,7 +59,7 @@ def public_bytes(public: str) -> bytes | None:
 
 def encoded(content: bytes) -> str:
     """Return bytes in base64."""
-    return base64.b64encode(content).decode()
+    return binascii.b2a_base64(content, newline=False).decode()
 
 
 def decoded(text: str, length: int) -> bytes | None:

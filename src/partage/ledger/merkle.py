@@ -73,7 +73,7 @@ class Tree:
     def inclusion(self, index: int, size: int) -> list[bytes]:
         """Return the proof that a leaf is in the tree of the first `size` leaves."""
         assert 0 <= index < size <= self.size
-        return _inclusion(index, 0, size, self.node)
+        return _inclusion(index, size, self.node)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """Return the proof that the tree of `old` leaves is the beginning of the tree of `new` leaves."""
@@ -159,13 +159,17 @@ def _split(size: int) -> int:
     return 1 << (size - 1).bit_length() - 1
 
 
-def _inclusion(index: int, start: int, end: int, node: Node) -> list[bytes]:
-    if end - start == 1:
-        return []
-    middle = start + _split(end - start)
-    if index < middle:
-        return [*_inclusion(index, start, middle, node), _subtree(middle, end, node)]
-    return [*_inclusion(index, middle, end, node), _subtree(start, middle, node)]
+def _inclusion(index: int, size: int, node: Node) -> list[bytes]:
+    """Return the hashes beside the way from a leaf to the root, from below: a receipt needs them for every answer."""
+    proof, place, last, level = [], index, size - 1, 0
+    while last:
+        beside = place ^ 1
+        if beside < last:
+            proof.append(node(level, beside))
+        elif beside == last:  # it may not be full
+            proof.append(_subtree(beside << level, size, node))
+        place, last, level = place >> 1, last >> 1, level + 1
+    return proof
 
 
 def _consistency(old: int, start: int, end: int, whole: bool, node: Node) -> list[bytes]:
