@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.api import NAMED
-from tests.support.faulty_store import Faulty
+from tests.support.faulty_store import Faulty, Remote
 from tests.support.patience import PATIENCE
 from tests.support.simulation import Machine
 
@@ -148,3 +148,17 @@ def test_a_commit_that_takes_long_blocks_nothing_else(tmp_path: Path) -> None:
         await controller.stop()
 
     asyncio.run(main())
+
+
+def test_a_stream_ends_quietly_if_the_database_does_not_answer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Remote(tmp_path / "partage.db")
+        controller = Controller(store)
+        book, _ = await joined(controller)
+        store.unreadable = True
+        assert [found async for found in controller.watch(book.id)] == []
+        store.unreadable = False
+        assert await anext(controller.watch(book.id)) is book
+        await controller.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))

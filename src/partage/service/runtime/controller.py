@@ -213,9 +213,13 @@ class Controller:
     async def watch(self, collaboration: str, who: Who = THE_OPERATOR) -> AsyncIterator[Book | None]:
         """Yield the collaboration now and after each change, coalesced, and None after a long time without one.
 
-        It ends with the token of whoever watches.
+        It ends with the token of whoever watches, and if the ledger cannot be read: its answer has begun by then, and
+        the reader opens it again.
         """
-        book = await self.library.fresh(collaboration)
+        try:
+            book = await self.library.fresh(collaboration)
+        except (StoreError, Refused):
+            return
         changed = asyncio.Event()
         changed.set()
         book.watchers[changed] = None
