@@ -336,6 +336,7 @@ class Trial:
         must(all(server.up for server in self.servers), "A server does not start.")
         for member in self.members:
             await member.finish()
+        await self.call("GET", f"/{self.id}/board")  # claims lapse while a server has the collaboration in memory
         await asyncio.sleep(10.0)
         await self.check_claims()
         closed = await self.call("POST", f"/{self.id}/close")

@@ -314,7 +314,8 @@ class Witness(Watch):
 
     def leave(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         agent = self.agent_of(handled)
-        left = [event.seq for event in truth.events if isinstance(event, events.Leave) and event.agent == agent]
+        ends = events.Leave | events.Remove  # who was removed has left
+        left = [event.seq for event in truth.events if isinstance(event, ends) and event.agent == agent]
         must(len(left) == 1, "A leave was acknowledged before it was on disk, or is in the ledger twice.")
 
     def set_aside(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
