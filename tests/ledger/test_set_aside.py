@@ -200,6 +200,17 @@ def test_a_member_who_left_can_be_set_aside() -> None:
     assert verify(table.lines()).ok
 
 
+@pytest.mark.parametrize(("rule", "parameters"), RULES)
+def test_a_member_can_be_set_aside_before_anybody_shares_an_arm(rule: str, parameters: dict[str, Any]) -> None:
+    table = Table(created(rule=rule, parameters=parameters))
+    table.join()
+    table.set_aside("a1", REASON)
+    assert table.state.board.actives() == []
+    table.join(0, 1)
+    assert table.ask("a2").share
+    assert verify(table.lines()).ok
+
+
 # --- forged set-asides ----------------------------------------------------------------------------------------
 
 

@@ -314,9 +314,12 @@ class Witness(Watch):
 
     def leave(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         agent = self.agent_of(handled)
-        ends = events.Leave | events.Remove  # who was removed has left
-        left = [event.seq for event in truth.events if isinstance(event, ends) and event.agent == agent]
-        must(len(left) == 1, "A leave was acknowledged before it was on disk, or is in the ledger twice.")
+        left, removed = (
+            sum(isinstance(event, kind) and event.agent == agent for event in truth.events)
+            for kind in (events.Leave, events.Remove)
+        )
+        must(left + removed > 0, "A leave was acknowledged before it was on disk.")  # who was removed has left
+        must(left <= 1, "A leave is in the ledger twice.")
 
     def set_aside(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         agent = handled.request.path.split("/")[5]

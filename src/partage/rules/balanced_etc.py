@@ -51,7 +51,7 @@ class BalancedETC(BuiltIn):
         active = board.actives()
         highest = max(board.lower(arm) for arm in range(board.arms))
         leaving = [arm for arm in active if board.upper(arm) + slack <= highest]
-        if len(leaving) == len(active):
+        if leaving and len(leaving) == len(active):
             leaving.remove(board.best(active))
         for arm in leaving:
             board.active[arm] = False

@@ -57,7 +57,7 @@ class KLETC(ToleratesLiars):
             leaving = [arm for arm in others if self._beats(board, latest, arm, threshold)]
             if board.active[latest] and self._beaten(board, latest, seen, threshold):
                 leaving.append(latest)
-        if len(leaving) == len(active):
+        if leaving and len(leaving) == len(active):
             leaving.remove(best_trimmed(board, active, self.tolerate) if self.tolerate else board.best(active))
         for arm in leaving:
             board.active[arm] = False
