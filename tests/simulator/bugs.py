@@ -147,12 +147,19 @@ def stale_reads() -> Iterator[None]:
 
 @bug
 def news_skipped() -> Iterator[None]:
-    """A process that catches up skips the first row that another one wrote."""
+    """A process that catches up checks the first row that another one wrote, and does not apply it."""
 
     def catch_up(original: Any, self: Book, rows: list[Any]) -> None:
-        if len(rows) > 1:
-            self.state.seq += 1
-        original(self, rows[1:] if len(rows) > 1 else rows)
+        skipped = self.state.seq + 1
+
+        def apply(original: Any, event: Any) -> None:
+            if event.seq == skipped and len(rows) > 1:
+                self.state.pass_over()
+            else:
+                original(event)
+
+        with wrapped(self.state, "apply", apply):
+            original(self, rows)
 
     with wrapped(Book, "catch_up", catch_up):
         yield

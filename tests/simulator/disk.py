@@ -109,6 +109,7 @@ class Disk:
             after = before[: random.randrange(len(before))] if kind == "torn" else self._flipped(before)
             execute(f"UPDATE events SET {column} = ? {where}", (after, collaboration, seq))
         self.world.note("corrupts", kind, seq)
+        self.world.damaged = True
         return kind
 
     def _flipped(self, content: Any) -> Any:

@@ -183,6 +183,8 @@ class Witness(Watch):
         self.outcomes[f"{what} {answer.status}{code}"] += 1
         must(answer.status != 500, f"{what} failed: {self.logged}")
         must(b"The controller is busy" not in answer.body, f"{what} lost too many races in a row.")
+        sound = self.world.damaged or b'"code":"damaged_ledger"' not in answer.body
+        must(sound, f"{what} says that a ledger is damaged which is not.")
         if answer.status in PASSING:
             return
         if answer.status >= 400:

@@ -138,6 +138,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.steps = 0
         self.calm = False
+        self.damaged = False  # whether the disk changed what was written
         self.failure: BaseException | None = None
         self._tell = tell
         self._digest = hashlib.blake2b(digest_size=16)
