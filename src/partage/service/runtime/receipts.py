@@ -86,8 +86,10 @@ class Receipts:
             follows = row.head == next_head(before.head if before else GENESIS, hashed)
         except (Corrupt, TypeError, ValueError) as error:  # a damaged database may even return values of other types
             raise unreadable(seq) from error
-        if not follows or await self.proven(book, lambda tree: tree.node(0, seq - 1)) != leaf_hash(hashed):
+        if await self.proven(book, lambda tree: tree.node(0, seq - 1)) != leaf_hash(hashed):
             raise changed(seq)
+        if not follows:
+            raise Damaged(f"the head of row {seq} or of the row before is not the one that was written")
         return row
 
     async def proven(self, book: Book, prove: Callable[[Tree], T]) -> T:
