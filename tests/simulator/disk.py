@@ -70,6 +70,9 @@ class Disk:
         self.world, self.several, self.locks, self.faults = world, several, locks, faults
         self.connection = _Shared.open()
         self.driver: Any = self.connection.connection.driver_connection
+        # Threads take turns, also to read: SQLite keeps the code of the last error per connection, and a read in another
+        # thread could overwrite it before Python looks it up.
+        self.turn = threading.RLock()
         self.committed: Callable[[str, Sequence[Row]], None] = lambda collaboration, rows: None
         self.held: dict[str, SimulatedStore] = {}  # locks of collaborations
         self.listeners: dict[SimulatedStore, Callable[[str, int], None]] = {}
@@ -138,7 +141,7 @@ class SimulatedStore(SqliteStore):
     def __init__(self, disk: Disk, machine: Machine) -> None:
         self.disk, self.machine, self.world = disk, machine, disk.world
         self._name = "simulated"
-        self._turn = threading.RLock()
+        self._turn = disk.turn
         self._opened = ExitStack()
         self._connection, self._driver = disk.connection, disk.driver
 
@@ -151,7 +154,7 @@ class SimulatedStore(SqliteStore):
         self._alive()
         if self.world.fault("read fails", self.disk.faults.read):
             raise StoreError("The database cannot be used: disk I/O error.")
-        with self._sentences():
+        with self._turn, self._sentences():
             return self._connection.execute(statement).all()
 
     def _write(self, work: Callable[[sa.Connection], T]) -> T:
@@ -247,11 +250,12 @@ class SeveralStore(SimulatedStore):
         return writing
 
     def _news(self, collaboration: str, after: int) -> list[Row]:
-        found = self._driver.execute(
-            "SELECT seq, body, salt, head, pull FROM events WHERE collaboration = ? AND seq > ? ORDER BY seq",
-            (collaboration, after),
-        )
-        return [Row._make(row) for row in found]
+        with self._turn:
+            found = self._driver.execute(
+                "SELECT seq, body, salt, head, pull FROM events WHERE collaboration = ? AND seq > ? ORDER BY seq",
+                (collaboration, after),
+            )
+            return [Row._make(row) for row in found]
 
     def listen(self, wake: Callable[[str, int], None]) -> Callable[[], None]:
         self.disk.listeners[self] = wake
