@@ -158,6 +158,10 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         ("coverage", "0.9", "paper has none"),
     ),
     "played nowhere": (lambda: partage.play(GAME, ETC, on=None), ("place", "None", "threads")),
+    "audit of agents that differ": (
+        lambda: partage.audit(partage.Game(TWO_ARMS, FOUR_AGENTS, 100, claim_steps=3)),
+        ("traits of agents, changes of arms or claim_steps", "the paper's game"),
+    ),
     "audit of no game": (lambda: partage.audit("game.toml"), ("game", "'game.toml'", "partage.Game")),
     "audit of no rule": (lambda: partage.audit(GAME, "two-ucb"), ("rule", "'two-ucb'")),
     "agent of a result": (lambda: result().individual_regret(99), ("agent", "99", "at most 3")),
@@ -292,6 +296,11 @@ ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nname = "cups"\nmean = 0.5
 AGENTS = "[agents]\ncount = 4\n"
 ENOUGH = ARMS + AGENTS
 KINDS = ("bernoulli", "beta", "uniform", "truncated-normal", "constant", "discrete or empirical")
+SHOP = 'agent 2 ("shop")'
+
+
+def with_agent(keys: str, top: str = "") -> str:
+    return f'horizon = 100\n{top}\n{ARMS}[[agent]]\n[[agent]]\nname = "shop"\n{keys}\n'
 
 
 def with_reward(reward: str) -> str:
@@ -429,6 +438,121 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
         "horizon = 100\n" + ARMS + '[[agent]]\nshare = ["pens"]\n',
         ("agent 1:", '"share"', 'did you mean "shares"?', "name, shares"),
     ),
+    "pace of 0": (with_agent("pace = 0"), (SHOP, "pace is 0", "finite number above 0")),
+    "pace below 0": (with_agent("pace = -1.5"), (SHOP, "pace is -1.5", "finite number above 0")),
+    "pace is nan": (with_agent("pace = nan"), (SHOP, "pace is nan", "finite number above 0")),
+    "pace is infinite": (with_agent("pace = inf"), (SHOP, "pace is inf", "finite number above 0")),
+    "pace is a text": (with_agent('pace = "slow"'), (SHOP, "pace is 'slow'", "finite number above 0")),
+    "own horizon of 0": (with_agent("horizon = 0"), (SHOP, "horizon", "0", f"{WHOLE} 1")),
+    "own horizon too long": (with_agent(f"horizon = {2**62}"), ("2 agents", f"{2**62:,}", f"{2**63 - 1:,}")),
+    "delay below 0": (with_agent("delay = -1"), (SHOP, "delay is -1", "at least 0")),
+    "delay is a text": (with_agent('delay = "long"'), (SHOP, "delay is 'long'", "finite number")),
+    "delay is a list": (with_agent("delay = [1, 2]"), (SHOP, "delay is [1, 2]", "finite number")),
+    "delay longer than the horizon": (
+        with_agent("delay = 100"),
+        ("delay of shop is 100 steps", "100 pulls take 100", "shorter"),
+    ),
+    "delay longer than a fast horizon": (
+        with_agent("delay = { steps = 30 }\npace = 4"),
+        ("delay of shop is 30 steps", "100 pulls take 25", "shorter"),
+    ),
+    "delay without steps": (with_agent('delay = { kind = "uniform" }'), (SHOP, "steps is missing", "needs steps")),
+    "unknown kind of delay": (
+        with_agent('delay = { kind = "normal", steps = 3 }'),
+        (SHOP, '"normal"', "constant, uniform or exponential"),
+    ),
+    "delay of what": (
+        with_agent('delay = { of = "wins", steps = 3 }'),
+        (SHOP, '"wins"', "all, successes or failures"),
+    ),
+    "unknown key of a delay": (
+        with_agent("delay = { mean = 3, steps = 3 }"),
+        (SHOP, '"mean"', "steps, kind, of"),
+    ),
+    "offset above the mean": (
+        with_agent("offset = 0.2"),
+        ("offset 0.2 of shop", "pens is 1.1", "between 0 and 1"),
+    ),
+    "offset below the mean": (
+        with_agent("offset = -0.6"),
+        ("offset -0.6 of shop", "cups is -0.1", "between 0 and 1"),
+    ),
+    "offset after a change": (
+        "horizon = 100\n[[arms]]\nmean = 0.5\nchange = { step = 9, mean = 0.95 }\n[[agent]]\noffset = 0.1\n",
+        ("offset 0.1 of agent 1", "arm 1 is 1.05", "between 0 and 1"),
+    ),
+    "offset of 2": (with_agent("offset = 2"), (SHOP, "offset is 2", "between -1 and 1")),
+    "offset below -1": (with_agent("offset = -2"), (SHOP, "offset is -2", "between -1 and 1")),
+    "offset of other rewards": (
+        'horizon = 100\n[[arms]]\nreward = { kind = "beta", a = 2, b = 5 }\n[[agent]]\noffset = 0.1\n',
+        ("offset of agent 1 is 0.1", "arm 1 is not a Bernoulli arm", "rewards of its own"),
+    ),
+    "own mean above 1": (with_agent("means = [0.5, 1.5]"), (SHOP, "mean", "1.5", BETWEEN)),
+    "too few own means": (with_agent("means = [0.5]"), ("number of means of shop is 1", "that of the arms, 2")),
+    "own means are a number": (with_agent("means = 0.5"), (SHOP, "means are 0.5", "one entry per arm")),
+    "own means of a table": (with_agent("means = { pens = 0.5 }"), (SHOP, '{"pens": 0.5}', "one entry per arm")),
+    "offset and means": (
+        with_agent("offset = 0.01\nmeans = [0.5, 0.5]"),
+        (SHOP, "offset, means and rewards", "at most one"),
+    ),
+    "means and rewards": (
+        with_agent('means = [0.5, 0.5]\nrewards = [{ kind = "constant", value = 1 }]'),
+        (SHOP, "offset, means and rewards", "at most one"),
+    ),
+    "own rewards are numbers": (with_agent("rewards = [0.5, 0.5]"), (SHOP, "reward is 0.5", "a kind", *KINDS)),
+    "too many own rewards": (
+        with_agent("rewards = [" + '{ kind = "constant", value = 1 }, ' * 3 + "]"),
+        ("number of rewards of shop is 3", "that of the arms, 2"),
+    ),
+    "change after the last pull": (
+        "horizon = 100\n[[arms]]\nmean = 0.5\nchange = { step = 201, mean = 0.9 }\n[[agent]]\npace = 0.5\n",
+        ("change of arm 1 is at step 201", "last pull is at step 200", "not be later"),
+    ),
+    "traits in a pattern": (
+        "horizon = 100\n[[arms]]\nmean = 0.5\n[agents]\ncount = 3\npace = 0.5\n",
+        ("[agents]", 'key "pace"', "[[agent]] tables", "count"),
+    ),
+    "own rewards and a change": (
+        "horizon = 100\n[[arms]]\nmean = 0.5\nchange = { step = 9, mean = 0.9 }\n[[agent]]\nmeans = [0.1]\n",
+        ("arms change", "agent 1 has rewards of its own", "an offset or nothing"),
+    ),
+    "leaves before it joins": (
+        with_agent("joins = 50\nleaves = 20"),
+        (SHOP, "joins at step 50", "leaves at step 20", "must leave later"),
+    ),
+    "joins at step 0": (with_agent("joins = 0"), (SHOP, "joins is 0", f"{WHOLE} 1")),
+    "leaves at a text": (with_agent('leaves = "soon"'), (SHOP, "leaves is 'soon'", f"{WHOLE} 1")),
+    "count of an agent is 0": (with_agent("count = 0"), (SHOP, "count is 0", f"{WHOLE} 1")),
+    "count of an agent too large": (
+        with_agent("count = 1e9"),
+        (SHOP, "1,000,000,001 agents", "at most 1,000,000"),
+    ),
+    "change is a number": (with_reward("mean = 0.5\nchange = 7"), ('arm 1 ("pens")', "change is 7", "a step")),
+    "change without a step": (
+        with_reward("mean = 0.5\nchange = { mean = 0.5 }"),
+        ('arm 1 ("pens")', "change", "step is missing", "needs step"),
+    ),
+    "change at step 1": (
+        with_reward("mean = 0.5\nchange = { step = 1, mean = 0.5 }"),
+        ('arm 1 ("pens")', "change", "step is 1", f"{WHOLE} 2"),
+    ),
+    "change to nothing": (
+        with_reward("mean = 0.5\nchange = { step = 7 }"),
+        ('arm 1 ("pens")', "change", "neither mean nor reward", "one of the two"),
+    ),
+    "second change above 1": (
+        with_reward("mean = 0.5\nchange = [{ step = 7, mean = 0.1 }, { step = 9, mean = 1.5 }]"),
+        ('arm 1 ("pens")', "change 2", "1.5", BETWEEN),
+    ),
+    "two changes at once": (
+        with_reward("mean = 0.5\nchange = [{ step = 7, mean = 0.1 }, { step = 7, mean = 0.2 }]"),
+        ("changes twice at the same step", "once"),
+    ),
+    "claim_steps of 0": ("horizon = 100\nclaim_steps = 0\n" + ENOUGH, ("claim_steps is 0", "above 0")),
+    "claim_steps is a text": (
+        'horizon = 100\nclaim_steps = "few"\n' + ENOUGH,
+        ("claim_steps is 'few'", "finite number above 0"),
+    ),
     "balance below 1": ("horizon = 100\nbalance = 0.5\n" + ENOUGH, ("balance", "0.5", "at least 1, or inf")),
     "balance is nan": ("horizon = 100\nbalance = nan\n" + ENOUGH, ("balance", "NaN", "at least 1, or inf")),
     "balance is a text": ('horizon = 100\nbalance = "2"\n' + ENOUGH, ("balance", '"2"', "at least 1, or inf")),
@@ -483,6 +607,12 @@ def test_by_file(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> N
     text, words = (FILES | FILES_PLAYED)[name]
     file.write_text(text)
     assert_one_sentence(complaint(capsys, "simulate", "game.toml", "--json"), ("game.toml: ", *words))
+
+
+def test_the_audit_of_a_file_whose_agents_differ(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(with_agent("pace = 2"))
+    words = ("game.toml: ", "traits of agents", "an audit is of the paper's game")
+    assert_one_sentence(complaint(capsys, "audit", "game.toml"), words)
 
 
 def test_a_missing_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,8 @@ def small_package(folder):
     package = folder / "partage"
     (package / "engine").mkdir(parents=True)
     shutil.copy(Path(partage.__file__).with_name("compiled.py"), package)
-    for name in ("__init__.py", "arms.py", "betting.py", "clock.py", "evidence.py", "tape.py", "engine/__init__.py"):
-        (package / name).touch()
+    for name in ("__init__.py", *compiled._MODULES, "engine/__init__.py"):
+        (package / name).touch()  # what is there stays
     (package / "engine" / "part.py").write_text(INNER.format(2))
     (package / "engine" / "kernel.py").write_text(KERNEL)
     return package

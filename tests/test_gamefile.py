@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from partage.errors import InputError
 from partage.gamefile import KINDS, GameFile, game_by_flags, read_game
 from partage.rules import parameters
 from partage.sharing import Sharing
+from partage.traits import Change, Delay, Traits
 
 ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nmean = 0.5\n[[arms]]\nmean = 0.7\n'
 
@@ -108,7 +110,7 @@ def test_what_agents_see(read):
 
 def test_every_parameter_of_a_rule_is_a_key(read):
     keys = 'balance = 2\nlead = 4\nevidence = "betting"\nindifference = false\n'
-    keys += 'clock = 0.5\ntolerate = 0\nown = 3\nsees = "both"\n'
+    keys += 'clock = 0.5\ntolerate = 0\nlate = "worst"\nown = 3\nsees = "both"\n'
     file = read("horizon = 100\n" + keys + ARMS + "[agents]\ncount = 5\n")
     expected = {
         "balance": 2.0,
@@ -117,6 +119,7 @@ def test_every_parameter_of_a_rule_is_a_key(read):
         "indifference": False,
         "clock": 0.5,
         "tolerate": 0,
+        "late": "worst",
         "own": 3,
         "sees": "both",
     }
@@ -160,3 +163,83 @@ def test_flags_give_the_same_game_as_a_file(read):
 
 def test_constant_arms_by_flags():
     assert game_by_flags("0.9,0.5", "3", "10", reward="constant").game.arms == (Constant(0.9), Constant(0.5))
+
+
+# --- real members ---------------------------------------------------------------------------------------------
+
+
+def test_traits_of_agents(read):
+    agents = """
+    [[agent]]
+    name = "fast"
+    pace = 4
+    horizon = 400
+    [[agent]]
+    delay = 2.5
+    offset = -0.1
+    joins = 3
+    leaves = 50
+    [[agent]]
+    delay = { steps = 5, kind = "exponential", of = "successes" }
+    means = [0.1, 0.2, 0.3]
+    [[agent]]
+    rewards = [{ kind = "beta", a = 2, b = 5 }, { kind = "constant", value = 0.5 }, { kind = "bernoulli", mean = 1 }]
+    [[agent]]
+    """
+    game = read("horizon = 100\nclaim_steps = 7.5\n" + ARMS + agents).game
+    assert game.traits == (
+        Traits(pace=4, horizon=400),
+        Traits(delay=2.5, offset=-0.1, joins=3, leaves=50),
+        Traits(delay=Delay("exponential", 5, "successes"), means=[0.1, 0.2, 0.3]),
+        Traits(rewards=[Beta(2, 5, "pens"), Constant(0.5, "arm 2"), Bernoulli(1, "arm 3")]),
+        Traits(),
+    )
+    assert (game.claim_steps, game.longest) == (7.5, 400)
+
+
+def test_traits_with_means_can_be_copied_and_changed():
+    slow = replace(Traits(means=[0.1, 0.2]), pace=0.5)
+    assert slow == Traits(means=[0.1, 0.2], pace=0.5)
+
+
+def test_defaults_of_traits_are_the_papers_game(read):
+    agents = '[[agent]]\nshares = ["pens"]\npace = 1\ndelay = 0\noffset = 0.0\njoins = 1\n'
+    plain = read("horizon = 100\n" + ARMS + '[[agent]]\nshares = ["pens"]\n').game
+    assert read("horizon = 100\n" + ARMS + agents).game == plain
+    assert not plain.uneven
+
+
+def test_changes_of_arms(read):
+    arms = """
+    [[arms]]
+    mean = 0.9
+    change = { step = 20, mean = 0.4 }
+    [[arms]]
+    mean = 0.5
+    change = [{ step = 30, reward = { kind = "beta", a = 2, b = 5 } }, { step = 10, mean = 0.6 }]
+    """
+    game = read("horizon = 100\n" + arms + "[agents]\ncount = 2\n").game
+    assert game.changes == (Change(10, 1, Bernoulli(0.6)), Change(20, 0, Bernoulli(0.4)), Change(30, 1, Beta(2, 5)))
+
+
+def test_a_count_makes_many_agents_of_one_table(read):
+    agents = """
+    [[agent]]
+    count = 2
+    [[agent]]
+    name = "shop"
+    shares = ["pens"]
+    pace = 0.5
+    count = 3
+    [[agent]]
+    """
+    game = read("horizon = 100\n" + ARMS + agents).game
+    assert game.agent_names == ("agent 1", "agent 2", "shop 1", "shop 2", "shop 3", "agent 6")
+    assert game.sharing == Sharing.lists([[], [], [0], [0], [0], []], arms=3)
+    assert [game.traits_of(agent).pace for agent in range(6)] == [1, 1, 0.5, 0.5, 0.5, 1]
+
+
+def test_every_trait_is_a_key(read):
+    with pytest.raises(InputError) as refused:
+        read("horizon = 100\n" + ARMS + "[[agent]]\nspeed = 3\n")
+    assert "name, shares, count, pace, horizon, delay, offset, means, rewards, joins, leaves" in str(refused.value)

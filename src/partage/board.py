@@ -72,6 +72,8 @@ class Board:
         and cannot be explored until it is shared again.
     sharers
         How many share the arm now.
+    shares
+        The arms that each member shares now; a client's board does not have them.
     claims
         Explore pulls of each arm that were handed out and not yet reported; always 0 where reports are instant.
     lapses
@@ -104,6 +106,7 @@ class Board:
     claims: list[int] = field(init=False)
     lapses: list[int] = field(init=False)
     record: Record = field(init=False)
+    shares: dict[Hashable, frozenset[int]] = field(init=False, default_factory=dict)
     by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
     claimed: dict[Hashable, dict[int, int]] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
@@ -138,6 +141,7 @@ class Board:
         other.sharers, other.leading = list(self.sharers), self.leading
         other.record = self.record.copy()
         if by_member:
+            other.shares = dict(self.shares)
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
             other.claimed = {member: dict(claims) for member, claims in self.claimed.items()}
         other.state = copy.deepcopy(self.state)
@@ -161,6 +165,14 @@ class Board:
         self.record = total_of(self.by_member.values(), self.arms)
         self.active = list(self.public)
         self.state = self.leading = None
+
+    @property
+    def effects(self) -> list[float | None] | None:
+        """Each arm's estimated effect less the leader's, where the rule compares arms within members; otherwise None.
+
+        An arm that is not compared has None.
+        """
+        return self.state.get("effects") if isinstance(self.state, dict) else None
 
     @property
     def pulls_left(self) -> int:

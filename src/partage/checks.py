@@ -41,6 +41,28 @@ def number_from(what: str, value: object, low: float, *, finite: bool = True) ->
     return float(value)
 
 
+def number_between(what: str, value: object, low: float, high: float) -> float:
+    """Return `value` as a number from `low` to `high`.
+
+    >>> number_between("The offset", 0, low=-1, high=1)
+    0.0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise InputError(f"{what} is {value!r}; it must be a number between {low:g} and {high:g}.")
+    return float(value)
+
+
+def positive(what: str, value: object) -> float:
+    """Return `value` as a finite number above 0.
+
+    >>> positive("The pace", 3)
+    3.0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise InputError(f"{what} is {value!r}; it must be a finite number above 0.")
+    return float(value)
+
+
 def one_of(what: str, value: object, names: Sequence[str]) -> str:
     """Return `value` if it is one of these names.
 

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "rules", "settle", "simulate", "theory")
-_MODULES = ("arms.py", "betting.py", "clock.py", "compiled.py", "evidence.py", "tape.py")
+_MODULES = ("arms.py", "betting.py", "clock.py", "compiled.py", "contrasts.py", "evidence.py", "tape.py", "traits.py")
 _KEPT = 7 * 24 * 3600  # seconds
 
 

@@ -2,10 +2,12 @@
 
 horizon = 1_000_000
 balance = 1.0                   # optional, like rule, its other parameters, settlement, fee and order (see below)
+claim_steps = 50                # optional: steps after which an explore pull that was not told lapses
 
 [[arms]]                        # one table per arm
 name = "pens"                   # optional; by default "arm 1" and so on
 mean = 0.9                      # Bernoulli; for other kinds reward = { kind = ... } with the keys of KINDS
+change = { step = 5000, mean = 0.4 }  # optional: the arm changes; several changes are a list
 
 [agents]                        # either a pattern
 count = 100
@@ -15,6 +17,9 @@ order = "shuffled"              # optional; by default "fixed"
 [[agent]]                       # or one table per agent, in the order in which they act (`order` is then at the top)
 name = "shop 1"                 # optional; by default "agent 1" and so on
 shares = ["pens"]               # optional; by default nothing
+pace = 0.5                      # optional, like all other traits: the fields of `partage.Traits`
+delay = { kind = "uniform", steps = 20 }  # or a number
+count = 20                      # optional: so many such agents; with the name "shop" they are "shop 1", "shop 2" ...
 """
 
 import json
@@ -22,7 +27,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,8 @@ from partage.errors import FileError, InputError
 from partage.game import Game, check_size
 from partage.rules import Parameter, parameters
 from partage.sharing import RandomSharing, Sharing
+from partage.traits import KINDS as KINDS_OF_DELAY
+from partage.traits import OF, PAPERS, Change, Delay, Traits
 
 KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
     "bernoulli": (Bernoulli, ("mean",)),
@@ -45,7 +52,8 @@ KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
 }
 KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
-
+TRAITS = tuple(one.name for one in fields(Traits))
+MOST_LISTED = 10**6  # agents in [[agent]] tables; a pattern has no such limit
 
 _TERMS = ("settlement", "fee", "alone", "coverage", "prepaid", "underwriting")
 
@@ -163,18 +171,19 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", *parameters(), *_TERMS, "order", "arms", "agents", "agent"),
+        optional=("rule", *parameters(), *_TERMS, "claim_steps", "order", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
         raise InputError(f"{arms_at}there are no arms; a game needs at least one.")
-    arms = []
+    arms, changes = [], []
     for place, table in enumerate(tables, start=1):
         with at(f"{arms_at}arm {place}{_named(table)}"):
             arms.append(_arm(table, folder))
+            changes += _changes(table.get("change", []), place - 1, folder)
 
     horizon = count("The horizon", document["horizon"], at_least=2)
-    names = None
+    names = traits = None
     if "agents" in document and "agent" in document:
         raise InputError("Both [agents] and [[agent]] are given; it must be one of the two.")
     if "agents" in document:
@@ -183,7 +192,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         with at(agents_at) if agents_at else nullcontext():
             sharing, words = _pattern(document["agents"], arms, horizon)
     else:
-        listed, names = _listed(_tables("agent", document.get("agent", [])), arms)
+        listed, names, traits = _listed(_tables("agent", document.get("agent", [])), arms, horizon, folder)
         sharing, words = _ordered(listed, "as listed", document.get("order", "fixed"))
 
     rule, settlement = document.get("rule"), document.get("settlement")
@@ -192,7 +201,7 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
     if settlement is not None and not isinstance(settlement, str):
         raise InputError(f'The settlement is {settlement!r}; it must be a name, such as "paper".')
     return GameFile(
-        Game(arms, sharing, horizon, names),
+        Game(arms, sharing, horizon, names, traits, changes, document.get("claim_steps")),
         words,
         rule,
         {key: _parameter(one, document[key]) for key, one in parameters().items() if key in document},
@@ -206,15 +215,38 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
 
 
 def _arm(table: Mapping[str, Any], folder: Path) -> Arm:
-    _check_keys(table, "An arm", optional=("name", "mean", "reward"))
-    name = _name(table)
+    _check_keys(table, "An arm", optional=("name", "mean", "reward", "change"))
+    return _pays(table, folder, _name(table))
+
+
+def _changes(value: object, arm: int, folder: Path) -> list[Change]:
+    """Return the changes of one arm: a table, or a list of them."""
+    tables = [value] if isinstance(value, Mapping) else value
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise InputError(
+            f"The change is {_shown(value)}; it must be a table with a step and a mean or reward, or a list of them."
+        )
+    changes = []
+    for place, table in enumerate(tables, start=1):
+        with at(f"change {place}") if len(tables) > 1 else at("change"):
+            _check_keys(table, "A change", required=("step",), optional=("mean", "reward"))
+            step = count("The step", table["step"], at_least=2)
+            changes.append(Change(step, arm, _pays(table, folder)))
+    return changes
+
+
+def _pays(table: Mapping[str, Any], folder: Path, name: str | None = None) -> Arm:
+    """Return the arm that pays what the table says by its mean or reward."""
     if "mean" in table and "reward" in table:
         raise InputError("Both mean and reward are given; it must be one of the two.")
     if "mean" in table:
         return Bernoulli(table["mean"], name)
     if "reward" not in table:
         raise InputError("Neither mean nor reward is given; it must be one of the two.")
-    reward = table["reward"]
+    return _rewarded(table["reward"], folder, name)
+
+
+def _rewarded(reward: object, folder: Path, name: str | None = None) -> Arm:
     kinds = f"reward must be a table with a kind: {_either(tuple(KINDS))}"
     if not isinstance(reward, Mapping) or "kind" not in reward:
         raise InputError(f"The reward is {_shown(reward)}; {kinds}.")
@@ -241,6 +273,12 @@ def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing 
         raise InputError(
             f"The agents are {_shown(table)}; they must be one table with a count and a sharing pattern."
         )
+    for key in table:
+        if key in TRAITS:
+            raise InputError(
+                f"The pattern has the key {_shown(key)}, and its agents are all alike; agents that differ must be "
+                "[[agent]] tables, which have a count too."
+            )
     _check_keys(table, "The pattern", required=("count",), optional=("sharing", "order"))
     name = table.get("sharing", "round-robin")
     check_size(table["count"], horizon)  # before arrays of agents are made
@@ -248,19 +286,58 @@ def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing 
     return _ordered(Sharing.pattern(name, table["count"], len(arms), best), name, table.get("order", "fixed"))
 
 
-def _listed(tables: Sequence[Mapping[str, Any]], arms: Sequence[Arm]) -> tuple[Sharing, list[str]]:
+def _listed(
+    tables: Sequence[Mapping[str, Any]], arms: Sequence[Arm], horizon: int, folder: Path
+) -> tuple[Sharing, list[str], list[Traits] | None]:
+    """Return who shares what, the names of the agents, and their traits if some agent has any."""
     if not tables:
         raise InputError(
             "There are no agents; there must be a pattern, [agents] with a count, or one [[agent]] table each."
         )
     arm_names = [arm.name or f"arm {place}" for place, arm in enumerate(arms, start=1)]
-    names, rows = [], []
+    names: list[str] = []
+    rows: list[list[int]] = []
+    traits: list[Traits] = []
     for place, table in enumerate(tables, start=1):
         with at(f"agent {place}{_named(table)}"):
-            _check_keys(table, "An agent", optional=("name", "shares"))
-            names.append(_name(table) or f"agent {place}")
-            rows.append(_shares(table.get("shares", []), arm_names))
-    return Sharing.lists(rows, len(arms)), names
+            _check_keys(table, "An agent", optional=("name", "shares", "count", *TRAITS))
+            many, name = count("The count", table.get("count", 1)), _name(table)
+            _check_listed(len(names) + many, horizon)
+            if name is None:
+                names += [f"agent {len(names) + more}" for more in range(1, many + 1)]
+            else:
+                names += [f"{name} {more}" for more in range(1, many + 1)] if "count" in table else [name]
+            rows += [_shares(table.get("shares", []), arm_names)] * many
+            traits += [_traits(table, arm_names, folder)] * many
+    return Sharing.lists(rows, len(arms)), names, traits if any(one != PAPERS for one in traits) else None
+
+
+def _check_listed(agents: int, horizon: int) -> None:
+    check_size(agents, horizon)
+    if agents > MOST_LISTED:
+        raise InputError(
+            f"There are {agents:,} agents up to here; [[agent]] tables must make at most {MOST_LISTED:,}."
+        )
+
+
+def _traits(table: Mapping[str, Any], arm_names: Sequence[str], folder: Path) -> Traits:
+    found = {key: table[key] for key in TRAITS if key in table}
+    if isinstance(found.get("delay"), Mapping):
+        delay = found["delay"]
+        _check_keys(delay, "A delay", required=("steps",), optional=("kind", "of"))
+        for key, known in (("kind", KINDS_OF_DELAY), ("of", OF)):
+            if key in delay and delay[key] not in known:
+                raise InputError(f"The key {key} of the delay is {_shown(delay[key])}; it must be {_either(known)}.")
+        found["delay"] = Delay(**delay)
+    for key in ("means", "rewards"):
+        if key in found and not isinstance(found[key], list):
+            raise InputError(f"The {key} are {_shown(found[key])}; they must be a list with one entry per arm.")
+    if "rewards" in found:
+        names = [*arm_names, *[None] * len(found["rewards"])]  # the game says so if there are too many
+        found["rewards"] = [
+            _rewarded(reward, folder, name) for reward, name in zip(found["rewards"], names, strict=False)
+        ]
+    return Traits(**found)
 
 
 def _shares(shares: object, arm_names: Sequence[str]) -> list[int]:

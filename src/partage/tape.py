@@ -11,6 +11,7 @@ the 256-bit counter says what a word is for:
 | 1 + agent | the arm         | the agent's own pulls of it | the agent's private rewards             |
 | `OTHER`   | the purpose     | depends on the purpose     | what is drawn once per run               |
 | `OTHER`   | `DECISIONS` + agent | the pull and the draw  | a randomised rule's draws (`Draws`)      |
+| `OTHER`   | `DELAYS` + agent | its explore pulls so far  | how late the reward is told              |
 
 So reference, engine and live controller read the same tape, and two rules on one seed see the same rewards. The
 engine's compiled twin is `partage.engine.rewards`.
@@ -28,6 +29,7 @@ TAPE = 0
 OTHER = 2**64 - 1
 TIE_ORDER, AGENT_ORDER, GAME = 0, 1, 2
 DECISIONS = 2**32
+DELAYS = 2**33
 DRAWS_PER_PULL = 2**14  # at most; the next draw would be the first of the next pull
 
 _WORD = 2**64 - 1
@@ -126,6 +128,11 @@ class Draws:
         while True:
             yield words(self._key, block, entry, DECISIONS + self._agent, OTHER)
             block += 1
+
+
+def uniform_at(key: Key, entry: int, purpose: int) -> float:
+    """Return the uniform number in [0, 1) of this entry and purpose, of what is drawn once per run."""
+    return _unit(words(key, 0, entry, purpose, OTHER)[0])
 
 
 def _unit(word: int) -> float:

@@ -1,7 +1,7 @@
 """A check for rules of your own."""
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 
 from partage.arms import Arm, Bernoulli, Constant, Uniform
 from partage.board import Board, Pull, Record
@@ -77,8 +77,20 @@ class _Watched:
 
     def __init__(self, rule: Rule) -> None:
         self.rule, self.name, self.private = rule, rule.name, rule.private
+        self.offers = getattr(rule, "offers", False)
         self._decide = decider(rule)
         self._steps = 0
+
+    def open_arms(self, board: Board) -> Collection[int]:
+        return self.rule.open_arms(board)  # type: ignore[attr-defined, no-any-return]
+
+    def own_leaders(self, board: Board) -> dict[str, int]:
+        return self.rule.own_leaders(board)  # type: ignore[attr-defined, no-any-return]
+
+    def offered(
+        self, board: Board, agent: Hashable, shares: Collection[int], opened: Collection[int]
+    ) -> Collection[int]:
+        return self.rule.offered(board, agent, shares, opened)  # type: ignore[attr-defined, no-any-return]
 
     def decide(self, board: Board, shares: Collection[int], own: Record, draws: Draws) -> Pull:
         before = copy.deepcopy((board, own))
@@ -109,6 +121,7 @@ class _Watched:
         mirror = Board(board.horizon, [last - arm for arm in board.tie_order], board.public[::-1])
         mirror.shared, mirror.claims, mirror.active = board.shared[::-1], board.claims[::-1], board.active[::-1]
         mirror.sharers = board.sharers[::-1]
+        mirror.shares = {member: frozenset(last - arm for arm in arms) for member, arms in board.shares.items()}
         mirror.leading = None if board.leading is None else last - board.leading
         mirror.record = _mirrored(board.record)
         mirror.clock, mirror.all_pulls = board.clock, board.all_pulls

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.support.strategies import PARAMETERS, balances, games, rewards
 
@@ -22,6 +22,7 @@ from partage import (
     play,
     play_run,
 )
+from partage.contrasts import pieces
 from partage.engine import Run, balanced_etc, has_kernel, play_runs
 from partage.engine import rewards as tape
 from partage.engine.reference import play_reference
@@ -29,7 +30,13 @@ from partage.engine.tally import game_table
 from partage.rules import RULES, decider
 
 SEEDS = st.integers(0, 2**63)
-KEEPS_CURVE = [name for name in RULES if name != "no-protocol"]
+KEEPS_CURVE = [name for name in RULES if name not in ("no-protocol", "network-glr")]  # test_uneven.py has the latter
+
+
+def assume_connected(name, game):
+    """Skip games in which agents do not connect all arms, which network-glr refuses."""
+    shares = [game.sharing.of(agent) for agent in range(game.agents)]
+    assume(name != "network-glr" or len(pieces(shares, set().union(*shares))) < 2)
 
 
 def rules(name):
@@ -43,6 +50,7 @@ def rules(name):
 @given(data=st.data(), game=games(), seed=SEEDS)
 def test_engine_equals_reference(name, data, game, seed):
     rule = data.draw(rules(name))
+    assume_connected(name, game)
     assert has_kernel(rule)
     assert play_run(game, rule, seed) == play_run(game, rule, seed, reference=True)
 
@@ -92,7 +100,7 @@ def test_engine_equals_reference_through_eliminations(game, balance, seed):
 def test_circles_equal_walking(game, seed, after):
     """Circles are looked for only in long runs; here from the start, so that short games go through them."""
     key = tape.run_keys(seed, 0, 1)[0]
-    run = Run(game_table(game), np.zeros(0, np.int64))
+    run = Run(game, np.zeros(0, np.int64))
     run.start(key)
     balanced_etc.play(run, BalancedETC(1), np.int64(after))
     assert run.tally() == play_reference(game, BalancedETC(1), key)
@@ -139,14 +147,13 @@ def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, s
     key, spy = tape.run_keys(seed, 0, 1), Spy(rule)
     (run,) = play_runs(game, spy.rule, key, checkpoints)
     curve = run.curve.tolist()
-    list(play_runs(game, spy, key))
+    (run,) = play_runs(game, spy, key, checkpoints)
+    assert curve == pytest.approx(run.curve)
     regret = np.cumsum(game.gaps[spy.pulled])
     assert curve == pytest.approx([regret[step * game.agents - 1] for step in checkpoints])
 
 
-@pytest.mark.parametrize(
-    ("rule", "shares"), [(NoProtocol(), [[0], [1]]), (BalancedETC(), [[0], []]), (Spy(BalancedETC()), [[0], [1]])]
-)
+@pytest.mark.parametrize(("rule", "shares"), [(NoProtocol(), [[0], [1]]), (BalancedETC(), [[0], []])])
 def test_regret_over_time_that_is_not_kept_is_refused(rule, shares):
     game = Game(bernoulli([0.9, 0.5]), Sharing.lists(shares, 2), horizon=50)
     with pytest.raises(InputError, match="regret over time is not recorded for the rule"):
@@ -182,6 +189,7 @@ def test_runs_of_one_game_and_each_alone_are_the_same():
 @given(data=st.data(), game=games(), seed=SEEDS)
 def test_every_tally_adds_up(name, data, game, seed):
     rule = data.draw(rules(name))
+    assume_connected(name, game)
     tally = play_run(game, rule, seed)
     assert (tally.explore.sum(axis=1) + tally.commit.sum(axis=1) == game.horizon).all()
     assert (tally.explore.sum(axis=0) == tally.broadcasts).all()

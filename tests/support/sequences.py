@@ -80,12 +80,12 @@ class Table:
             for event in turn.events:
                 self._keep(event)
 
-    def join(self, *shares: int, nonce: bytes | None = None) -> str:
-        """Let an agent join, which commits to a nonce for the tie order if it has one."""
+    def join(self, *shares: int, nonce: bytes | None = None, **declared: Any) -> str:
+        """Let an agent join, which commits to a nonce for the tie order if it has one, and may declare something."""
         number = len(self.state.members) + 1
         commitment = UNSET if nonce is None else commitment_to(nonce)
-        joined = self.move(moves.join, f"Agent {number}", shares, f"invite {number}", commitment)
-        return joined.agent
+        given = (shares, f"invite {number}", commitment, UNSET, moves.Declared(**declared))
+        return self.move(moves.join, f"Agent {number}", *given).agent
 
     def reveal(self, agent: str, nonce: bytes) -> Any:
         return self.move(moves.reveal, agent, nonce.hex())
@@ -160,16 +160,18 @@ def parameters(rule: str) -> st.SearchStrategy[dict[str, Any]]:
         "evidence": st.just("betting"),
         "indifference": st.just(False),
         "tolerate": st.sampled_from([1, 2]),
+        "late": st.just("worst"),
     }
     drawn = st.fixed_dictionaries({}, optional={name: known[name] for name in live_parameters(rule)})
-    return drawn.filter(lambda found: not {"evidence", "tolerate"} <= found.keys())  # bets tolerate no liars
+    # Bets tolerate no liars, and neither knows the worst of what is late.
+    return drawn.filter(lambda found: len({"evidence", "tolerate", "late"} & found.keys()) <= 1)
 
 
 @st.composite
 def configurations(
     draw: st.DrawFn,
     settlements: Sequence[str | None] = (*SETTLEMENTS, "pool"),
-    formats: Sequence[Any] = (FORMAT, FORMAT, 4, 3, 2, UNSET),
+    formats: Sequence[Any] = (FORMAT, FORMAT, 5, 4, 3, 2, UNSET),
 ) -> Create:
     """Any live rule and format, a few arms, short horizons; settlements that do not fit the rule become "none"."""
     rule = draw(st.sampled_from(list(live_rules())))
@@ -177,11 +179,11 @@ def configurations(
     settlement = draw(st.sampled_from(settlements))
     format = draw(st.sampled_from(formats))
     if settlement not in live_rule(rule, balance).settlements or (
-        settlement in PREPAID and format not in (FORMAT, 4)
+        settlement in PREPAID and format not in (FORMAT, 5, 4)
     ):
         settlement = "none"
     surety = {}
-    if format in (FORMAT, 4) and settlement in TRUTHFUL:
+    if format in (FORMAT, 5, 4) and settlement in TRUTHFUL:
         surety["underwriting"] = draw(st.sampled_from([0.0, 0.25, MOST_MONEY]))
     elif settlement in PREPAID:
         surety["prepaid"] = draw(st.sampled_from([0.5, 1e-6, 7.3, 1000.0]))
@@ -197,7 +199,7 @@ def configurations(
         settlement=settlement,
         horizon=draw(st.sampled_from([60, 20, 200, 5, 2])),
         value=draw(st.sampled_from([1.0, 0.01, 1234.5])),
-        claim_interval=0.0 if format not in (FORMAT, 4) else draw(st.sampled_from([0.0, 0.0, 0.4, 1.5])),
+        claim_interval=0.0 if format not in (FORMAT, 5, 4) else draw(st.sampled_from([0.0, 0.0, 0.4, 1.5])),
         **surety,
     )
 
@@ -222,12 +224,17 @@ def _shares() -> st.SearchStrategy[frozenset[int]]:
     return st.one_of(st.just(frozenset(range(6))), st.frozensets(_arms()))
 
 
+def _horizons() -> st.SearchStrategy[int]:
+    """Horizons that members declare; 0 stands for none."""
+    return st.sampled_from([0, 0, 2, 4, 20])
+
+
 def steps() -> st.SearchStrategy[Step]:
     """One step of somebody. Agents, arms, pulls and versions are taken modulo how many there are."""
     runs = st.lists(st.tuples(st.integers(0, 3), _arms(), st.sampled_from([1, 2, 9])), min_size=1, max_size=3)
     work = st.tuples(st.just("work"), _agents(), rewards())
     return st.one_of(
-        st.tuples(st.just("join"), _shares()),
+        st.tuples(st.just("join"), _shares(), _horizons()),
         work,
         work,
         st.tuples(st.just("many"), st.sampled_from([2, 10, 200]), st.sampled_from([0.0, 1.0, 0.5]), rewards()),
@@ -249,7 +256,7 @@ def steps() -> st.SearchStrategy[Step]:
 def sequences(most: int = 40) -> st.SearchStrategy[list[Step]]:
     """A sequence of steps in a collaboration, up to its close or not."""
     return st.tuples(
-        st.lists(st.tuples(st.just("join"), _shares()), min_size=2, max_size=4),
+        st.lists(st.tuples(st.just("join"), _shares(), _horizons()), min_size=2, max_size=4),
         st.lists(steps(), min_size=most // 2, max_size=most),
         st.sampled_from([[], [("close",)], [("close",)]]),
     ).map(lambda parts: parts[0] + parts[1] + parts[2])
@@ -266,7 +273,9 @@ def perform(table: Table, step: Step) -> Any:
     if kind == "close":
         return table.close()
     if kind == "join":
-        return _tried(table.join, *(arm for arm in given[0] if arm < arms))
+        horizon = min(given[1] if len(given) > 1 else 0, state.config.horizon)
+        declared = {"horizon": horizon} if horizon and state.format > 5 else {}
+        return _tried(lambda: table.join(*(arm for arm in given[0] if arm < arms), **declared))
     if not state.members:
         return None
     if kind == "many":

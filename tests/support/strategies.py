@@ -2,15 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
-from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.arms import (
+    Arm,
+    Bernoulli,
+    Beta,
+    Constant,
+    Discrete,
+    Empirical,
+    RandomBernoulli,
+    TruncatedNormal,
+    Uniform,
+)
 from partage.board import Board, Record
 from partage.engine.rewards import run_keys
 from partage.game import Game
 from partage.rules import RULES, BuiltIn
 from partage.sharing import Sharing
+from partage.traits import KINDS, OF, Change, Delay, Traits
 
 MOST_AGENTS, MOST_ARMS = 7, 5
 
@@ -79,6 +92,49 @@ def games(
 _arms, _horizons = arms, horizons  # `games` has arguments of these names
 
 
+def delays() -> st.SearchStrategy[Delay]:
+    """Any kind of delay of a few steps; often none."""
+    steps = st.sampled_from([0.0, 1.0, 0.5, 3.0, 10.0, 1e-17])  # the last vanishes when it is added to a time
+    return st.builds(Delay, st.sampled_from(KINDS), steps, st.sampled_from(OF))
+
+
+@st.composite
+def traits(draw: st.DrawFn, arms: Sequence[Arm], horizon: int, changes: bool, moves: bool) -> Traits:
+    """What makes an agent differ, in a game with these arms; it joins late or leaves early only if it `moves`."""
+    pace = draw(st.sampled_from([1.0, 1.0, 1 / 3, 2.5, 0.5, 2.0, 0.7]))
+    own = draw(st.sampled_from([None, None, 2, 7, 150]))
+    given: dict[str, Any] = {"pace": pace, "horizon": own, "delay": draw(delays())}
+    if given["delay"].steps >= (own or horizon) / pace:
+        given["delay"] = 0.0
+    if all(isinstance(arm, Bernoulli) and 0.1 <= arm.mean <= 0.9 for arm in arms) and draw(st.booleans()):
+        given["offset"] = draw(st.sampled_from([0.1, -0.1]))
+    elif not changes and draw(st.booleans()):
+        given["rewards"] = draw(st.lists(_arms(), min_size=len(arms), max_size=len(arms)))
+    if moves:
+        given["joins"] = draw(st.sampled_from([1, 1, 2, 5, 30]))
+        stays = draw(st.sampled_from([None, None, 1, 4, 40]))
+        given["leaves"] = stays and given["joins"] + stays
+    return Traits(**given)
+
+
+@st.composite
+def uneven_games(draw: st.DrawFn, every_arm_shared: bool | None = None, moves: bool | None = None) -> Game:
+    """A game in which agents differ in every way, arms change, and claims lapse. If nobody `moves`, all stay."""
+    tame = st.builds(Bernoulli, st.sampled_from([0.5, 0.3, 0.9, 0.1, 0.6]))
+    kinds = draw(st.sampled_from([tame, _arms()]))
+    game = draw(games(every_arm_shared, kinds, st.sampled_from([2, 5, 40, 120])))
+    arms = [arm for arm in game.arms if not isinstance(arm, RandomBernoulli)]
+    places = st.tuples(st.sampled_from([2, 5, 20, 77]), st.integers(0, len(arms) - 1))
+    when = draw(st.lists(places, unique=True, max_size=3))
+    changes = [Change(step, arm, draw(kinds)) for step, arm in when]
+    moving = draw(st.booleans()) if moves is None else moves
+    all_arms = [*arms, *(change.to for change in changes)]
+    own = [draw(traits(all_arms, game.horizon, bool(changes), moving)) for _ in range(game.agents)]
+    lapse = draw(st.sampled_from([None, 1.0, 2.5, 6.0, 0.3]))
+    game = replace(game, traits=own, claim_steps=lapse)
+    return replace(game, changes=[change for change in changes if change.step <= game.last_step])
+
+
 def balances() -> st.SearchStrategy[float]:
     """The balance of Balanced-ETC."""
     return st.sampled_from([1.0, 2.0, 1.5, 3.0, math.inf])
@@ -92,6 +148,7 @@ PARAMETERS = {
     "evidence": st.sampled_from(["likelihood", "betting"]),
     "indifference": st.booleans(),
     "clock": st.sampled_from([1.0, 1e-3, 0.3, 7.0]),
+    "late": st.just("ignored"),  # tests of late rewards try the other
     "tolerate": st.just(0),  # tests of bounded influence try others
     "own": st.sampled_from([0, 0, 3]),
 }

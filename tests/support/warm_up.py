@@ -5,18 +5,19 @@
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 from partage.compiled import folder
 
 
 def warm_up(name: str, sees: str | None = None) -> None:
-    """Play a rule on two small games, and settle and audit it in every way that fits."""
+    """Play a rule on two small games, and settle and audit it in every way that fits; then on two uneven ones."""
     import partage
     from partage.rules import make_rule
     from partage.theory.audit import audit
 
     rule, arms = make_rule(name, sees=sees), partage.bernoulli([0.9, 0.1])
-    for sharing in (partage.Sharing.round_robin(3, 2), partage.Sharing.lists([[0], [0]], 2)):
+    for sharing in (partage.Sharing.everything(3, 2), partage.Sharing.lists([[0], [0]], 2)):
         game = partage.Game(arms, sharing, horizon=50)
         for settlement in ("paper", "equal-share", "equal-share-expected"):
             try:
@@ -24,6 +25,7 @@ def warm_up(name: str, sees: str | None = None) -> None:
             except partage.SettlementError:
                 continue
         audit(game, rule, runs=1)
+        partage.play(replace(game, claim_steps=1.0), rule, runs=1, settlement="none", baseline=False)
 
 
 def main() -> None:

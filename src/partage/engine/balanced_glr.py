@@ -27,4 +27,5 @@ def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:
         threshold = betting_threshold(table.horizon)
         return RuleTable(BETTING, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
     threshold = elimination_threshold(table.arms, table.horizon)
-    return RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls, tolerate=rule.tolerate)
+    made = RuleTable(GLR, 0.0, rule.lead, threshold, rule.indifference, all_pulls)
+    return made._replace(tolerate=rule.tolerate, worst=rule.late == "worst")

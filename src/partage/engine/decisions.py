@@ -37,6 +37,8 @@ class RuleTable(NamedTuple):
         The factor by which Shared-IMED multiplies the clock.
     tolerate
         How many members may lie (`partage.engine.bounded`).
+    worst
+        Whether rewards that are not told yet count at their worst.
     """
 
     kind: int
@@ -47,6 +49,7 @@ class RuleTable(NamedTuple):
     all_pulls: int = 0
     clock: float = 1.0
     tolerate: int = 0
+    worst: bool = False
 
 
 class Case(NamedTuple):

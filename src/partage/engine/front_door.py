@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.engine import pull_by_pull
+from partage.engine import pull_by_pull, uneven, uneven_pulls
 from partage.engine import rewards as tape
 from partage.engine.reference import play_reference
 from partage.engine.run import Run
-from partage.engine.tally import game_table, outcome_of
+from partage.engine.tally import Tally, outcome_of, uneven_of
+from partage.engine.uneven_table import can_jump
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import RULES
 from partage.rules.rule import Rule
+from partage.sharing import Sharing
 
 
 def play_runs(
@@ -52,22 +54,25 @@ def play_runs(
         If there are checkpoints, and the regret over time is not recorded for this rule and game.
     """
     steps = np.array(checkpoints, dtype=np.int64)
-    kernel = None if reference else _kernel(rule)
+    kernel = None if reference or by_reference(game, rule) else _kernel(rule)
     run: Run | None = None
     for key in keys:
         if run is None or game.random:
-            played = game_of_run(game, rule, key)
-            run = Run(game_table(played), steps)
+            run = Run(game_of_run(game, rule, key), steps)
         run.start(key)
-        if kernel is not None and not _is_unplayable(run, rule):
-            _play(run, rule, kernel)
-        elif len(steps):
-            raise InputError(
-                f"The regret over time is not recorded for the rule {rule.name}, which is played pull by pull."
-            )
+        if kernel is None or _is_unplayable(run.game, rule):
+            _take(run, play_reference(run.game, rule, key, run.checkpoints, run.curve))
+        elif game.uneven and not _is_complete(kernel):
+            _play_uneven(run, rule, kernel)
         else:
-            run.outcome = outcome_of(run.table, play_reference(played, rule, key))
+            _play(run, rule, kernel)
         yield run
+
+
+def _take(run: Run, tally: Tally) -> None:
+    """Let the run have what happened."""
+    run.outcome, run.uneven = outcome_of(run.table, tally), uneven_of(run.table, tally)
+    run.effects = tally.effects
 
 
 def has_kernel(rule: Rule) -> bool:
@@ -75,9 +80,26 @@ def has_kernel(rule: Rule) -> bool:
     return type(rule) in RULES.values()
 
 
-def _is_unplayable(run: Run, rule: Rule) -> bool:
+def by_reference(game: Game, rule: Rule) -> bool:
+    """Whether the reference plays this game, pull by pull in plain Python."""
+    return not has_kernel(rule) or (game.uneven and not _plays_uneven(rule)) or _is_unplayable(game, rule)
+
+
+def _plays_uneven(rule: Any) -> bool:
+    """Whether kernels play uneven games by this rule: if it decides from what was told alone, and nobody may lie."""
+    kernel = _kernel(rule)
+    return not rule.private and not rule.tolerate and (hasattr(kernel, "rule_table") or _is_complete(kernel))
+
+
+def _is_complete(kernel: ModuleType | None) -> bool:
+    """Whether a kernel plays uneven games itself."""
+    return getattr(kernel, "PLAYS_UNEVEN", False)
+
+
+def _is_unplayable(game: Game, rule: Rule) -> bool:
     """Whether no kernel plays this rule on this game: where members may lie and nobody shares some arm."""
-    return bool(getattr(rule, "tolerate", 0)) and not run.table.public.all()
+    sharing = game.sharing
+    return bool(getattr(rule, "tolerate", 0)) and isinstance(sharing, Sharing) and not all(sharing.sharers())
 
 
 def game_of_run(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Game:
@@ -102,3 +124,10 @@ def _play(run: Run, rule: Any, kernel: ModuleType) -> None:
         pull_by_pull.play(run, kernel.rule_table(rule, run.table))
     else:
         kernel.play(run, rule)
+
+
+def _play_uneven(run: Run, rule: Any, kernel: ModuleType) -> None:
+    """Play one run of an uneven game."""
+    run.uneven = run.uneven_room
+    game, world = run.uneven_tables
+    (uneven if can_jump(world) else uneven_pulls).play(run, kernel.rule_table(rule, game))

@@ -1,13 +1,28 @@
 """One run, laid out for a kernel: the game, its key and orders, and room for what happens."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage.engine.rewards import AGENT_ORDER, TIE_ORDER, permutation
 from partage.engine.sharers import Sharers, sharers_in_order
-from partage.engine.tally import Floats, GameTable, Ints, Outcome, Tally, new_outcome, tally_of
+from partage.engine.tally import (
+    Floats,
+    GameTable,
+    Ints,
+    Outcome,
+    Tally,
+    Uneven,
+    game_table,
+    gaps_by_phase,
+    new_outcome,
+    tally_of,
+)
+from partage.engine.uneven_layout import Layout, lay_out
+from partage.engine.uneven_table import UnevenTable, new_uneven, uneven_game_table, uneven_table
+from partage.game import Game
 
 
 @dataclass
@@ -19,6 +34,8 @@ class Run:
 
     Attributes
     ----------
+    game
+        The game, with nothing left to draw, as its rule plays it.
     table
         The game as arrays.
     checkpoints
@@ -27,6 +44,10 @@ class Run:
         The overall regret up to each checkpoint.
     outcome
         Pulls, broadcasts and eliminations.
+    uneven
+        What else happened in a game that is not the paper's; None for the paper's.
+    effects
+        Each arm's estimated effect less the leader's, if the rule compares arms within members; otherwise None.
     key
         Two words that determine all randomness of the run.
     tie_order
@@ -35,16 +56,21 @@ class Run:
         Which agent acts at each place of a step.
     """
 
-    table: GameTable
+    game: Game
     checkpoints: Ints
+    table: GameTable = field(init=False)
     curve: Floats = field(init=False)
     outcome: Outcome = field(init=False)
+    uneven: Uneven | None = field(init=False, default=None)
+    effects: Floats | None = field(init=False, default=None)
     key: tuple[np.uint64, np.uint64] = field(init=False)
     tie_order: Ints = field(init=False)
     order: Ints = field(init=False)
     _sharers: Sharers | None = field(init=False, default=None)
+    _layout: Layout | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.table = game_table(self.game)
         self.curve = np.zeros(len(self.checkpoints))
         self.outcome = new_outcome(self.table)
         self.order = np.arange(self.table.agents)
@@ -55,7 +81,7 @@ class Run:
         self.tie_order = permutation(*self.key, TIE_ORDER, self.table.arms)
         if self.table.shuffled:
             self.order = permutation(*self.key, AGENT_ORDER, self.table.agents)
-            self._sharers = None
+            self._sharers = self._layout = None
 
     @property
     def sharers(self) -> Sharers:
@@ -66,6 +92,29 @@ class Run:
         assert self._sharers is not None
         return self._sharers
 
+    @cached_property
+    def uneven_tables(self) -> tuple[GameTable, UnevenTable]:
+        """An uneven game as arrays."""
+        return uneven_game_table(self.game), uneven_table(self.game)
+
+    @property
+    def layout(self) -> Layout:
+        """Who pulls where in an uneven game, in the order in which agents act."""
+        if self._layout is None:
+            self._layout = lay_out(*self.uneven_tables, self.order)
+        assert self._layout is not None
+        return self._layout
+
+    @cached_property
+    def uneven_room(self) -> Uneven:
+        """Room for what else happens in an uneven game."""
+        return new_uneven(*self.uneven_tables)
+
+    @cached_property
+    def own_gaps(self) -> Floats:
+        """The gaps of every agent's own arms, by phase, agent and arm."""
+        return gaps_by_phase(self.game)
+
     def tally(self) -> Tally:
         """Return what happened, by agent and arm, as a copy."""
-        return tally_of(self.table, self.outcome)
+        return replace(tally_of(self.table, self.outcome, self.uneven), effects=self.effects)
