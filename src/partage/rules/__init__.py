@@ -16,6 +16,7 @@ from partage.rules.full_sharing import FullSharing
 from partage.rules.imed import IMED
 from partage.rules.kl_etc import KLETC
 from partage.rules.kl_ucb import KLUCB
+from partage.rules.network_glr import NetworkGLR
 from partage.rules.no_protocol import NoProtocol
 from partage.rules.rule import BuiltIn, Parameter, Rule, decider
 from partage.rules.shared_imed import SharedIMED
@@ -32,6 +33,7 @@ __all__ = [
     "BalancedGLR",
     "BuiltIn",
     "FullSharing",
+    "NetworkGLR",
     "NoProtocol",
     "Parameter",
     "Rule",
@@ -53,6 +55,7 @@ RULES: dict[str, type[Any]] = {
         BalancedETC,
         UnbalancedETC,
         BalancedGLR,
+        NetworkGLR,
         SharedIMED,
         KLETC,
         TwoUCB,

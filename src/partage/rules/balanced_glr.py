@@ -8,6 +8,7 @@ from functools import lru_cache
 from partage.betting import LOG_MIXED
 from partage.board import Board, Pull, Record
 from partage.checks import number_from, one_of
+from partage.compiled import shared
 from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
 from partage.rules.betting import bets_on, betting_threshold, evidence_of, revise_by_betting
@@ -28,6 +29,7 @@ from partage.rules.rule import Parameter
 from partage.tape import Draws
 
 EVIDENCE = ("likelihood", "betting")
+LATE = ("ignored", "worst")
 
 # A broadcast changes the record of one arm, so most of what the next one needs was just computed.
 _apart = lru_cache(maxsize=2**14)(apart)
@@ -49,12 +51,39 @@ def net_evidence(record: Record, arm: int, other: int) -> float:
     return evidence - _loss(counts[arm], sums[arm]) - _loss(counts[other], sums[other])
 
 
-def _checked_lead(lead: object) -> float:
+def checked_lead(lead: object) -> float:
+    """Return the lead as a float."""
     return number_from("The lead", lead, low=1)
 
 
 def _checked_evidence(evidence: object) -> str:
     return one_of("The evidence", evidence, EVIDENCE)
+
+
+def _checked_late(late: object) -> str:
+    return one_of("How late rewards count", late, LATE)
+
+
+def worst_evidence(board: Board, arm: int, leader: int) -> float:
+    """Return the least net evidence against an arm that the rewards which are not told yet leave possible.
+
+    They count as 1 for the arm and as 0 for the leader, and both losses are the largest that a record of this length
+    has: that of rewards which are all 0.
+    """
+    counts, sums = board.record.counts, board.record.sums
+    out, leaders_out = (sum(claims.get(one, 0) for claims in board.claimed.values()) for one in (arm, leader))
+    if not out and not leaders_out:
+        return net_evidence(board.record, arm, leader)
+    return evidence_at_worst(counts[arm] + out, sums[arm] + out, counts[leader] + leaders_out, sums[leader])
+
+
+@shared
+def evidence_at_worst(count: int, total: float, other_count: int, other_total: float) -> float:
+    """Return the net evidence against the first of two arms, with the largest losses that such counts allow."""
+    if total * other_count >= other_total * count:
+        return -math.inf
+    evidence = apart(count, total, other_count, other_total)
+    return evidence - mixture_loss(count, 0.0) - mixture_loss(other_count, 0.0)
 
 
 def _checked_indifference(indifference: object) -> bool:
@@ -87,6 +116,9 @@ class BalancedGLR(ToleratesLiars):
         How many members may lie without misleading the others (docs/bounded-influence.md). An arm is eliminated only
         if the record says so whichever `tolerate` members are left out, and arms are ranked by trimmed means. It
         needs evidence by likelihood.
+    late
+        How rewards count that are not told yet: "ignored", or "worst" for their worst value, so that no member can
+        have the best arm eliminated by telling good news late. It needs evidence by likelihood, and no `tolerate`.
 
     >>> from partage import BalancedETC, BalancedGLR, Game, Sharing, bernoulli, play
     >>> game = Game(bernoulli([0.9, 0.8, 0.7]), Sharing.round_robin(agents=30, arms=3), horizon=10**6)
@@ -99,6 +131,7 @@ class BalancedGLR(ToleratesLiars):
     evidence: str = "likelihood"
     indifference: bool = True
     tolerate: int = 0
+    late: str = "ignored"
 
     name = "balanced-glr"
     summary = "Certified: the best arm is ever eliminated with probability at most 1/T."
@@ -108,7 +141,7 @@ class BalancedGLR(ToleratesLiars):
             default=3.0,
             summary="how far the leader's broadcasts may run ahead of the other contenders'",
             allowed="a finite number of at least 1",
-            check=_checked_lead,
+            check=checked_lead,
         ),
         Parameter(
             name="evidence",
@@ -127,18 +160,31 @@ class BalancedGLR(ToleratesLiars):
             choices=("true", "false"),
         ),
         TOLERATE,
+        Parameter(
+            name="late",
+            default="ignored",
+            summary="how rewards that are not told yet count in eliminations: not at all, or at their worst",
+            allowed="ignored or worst",
+            check=_checked_late,
+            choices=LATE,
+            quiet=True,
+        ),
     )
     live = True
     kernel = "balanced_glr"
     eliminates = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lead", _checked_lead(self.lead))
+        object.__setattr__(self, "lead", checked_lead(self.lead))
         object.__setattr__(self, "evidence", _checked_evidence(self.evidence))
         object.__setattr__(self, "indifference", _checked_indifference(self.indifference))
         object.__setattr__(self, "tolerate", checked_tolerate(self.tolerate))
         if self.tolerate and self.evidence == "betting":
             raise InputError(f"tolerate is {self.tolerate}; with evidence by betting it must be 0.")
+        object.__setattr__(self, "late", _checked_late(self.late))
+        if self.late == "worst" and (self.tolerate or self.evidence == "betting"):
+            with_what = f"tolerate {self.tolerate}" if self.tolerate else "evidence by betting"
+            raise InputError(f'late is "worst"; with {with_what} it must be "ignored".')
 
     @property
     def clocked(self) -> bool:
@@ -166,6 +212,8 @@ class BalancedGLR(ToleratesLiars):
             return False
         if self.tolerate:
             return is_beaten(board, arm, leader, self.tolerate, threshold)
+        if self.late == "worst":
+            return worst_evidence(board, arm, leader) >= threshold
         return net_evidence(board.record, arm, leader) >= threshold
 
     def decide(

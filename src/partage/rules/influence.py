@@ -320,6 +320,11 @@ TOLERATE = Parameter(
 class ToleratesLiars(BuiltIn):
     """A built-in rule with the parameter `tolerate`."""
 
+    @property
+    def offers(self) -> bool:
+        """Whether an agent may have to wait with an arm until others caught up: where members may lie."""
+        return bool(self.tolerate)
+
     def leading(self, board: Board) -> int | None:
         """Return the active arm with the highest trimmed mean, if members may lie."""
         active = board.actives() if self.tolerate else []

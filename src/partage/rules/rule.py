@@ -18,7 +18,8 @@ class Rule(Protocol):
 
     It may also have `open_arms(board)`, which returns the arms that may be explored now, `prepare(game)`, which
     returns the game as the rule plays it, `keeps`: how many private rewards of each arm an agent keeps, if not
-    all, and `eliminates`: whether `revise` ever makes an arm inactive.
+    all, `eliminates`: whether `revise` ever makes an arm inactive, and `offers`: whether
+    `offered(board, agent, shares, opened)` says which of its arms an agent may explore, given those that are open.
     """
 
     @property
@@ -109,6 +110,11 @@ class BuiltIn:
         Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
     tolerate
         How many members may lie without misleading the others.
+    offers
+        Whether what an agent may explore depends on what it broadcast before (`offered`): then an agent that shares
+        an open arm may have to commit.
+    by_contrasts
+        Whether members may differ by a constant each, so that settlements read contrasts within members.
     """
 
     name: ClassVar[str]
@@ -119,6 +125,8 @@ class BuiltIn:
     kernel: ClassVar[str]
     eliminates: ClassVar[bool] = False
     by_intervals: ClassVar[bool] = False
+    by_contrasts: ClassVar[bool] = False
+    offers: Any = False
     tolerate: Any = 0
     clocked: Any = False
     keeps: Any = None
@@ -149,6 +157,14 @@ class BuiltIn:
     def leading(self, board: Board) -> int | None:
         """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""
         return None
+
+    def own_leaders(self, board: Board) -> dict[str, int]:
+        """Return the members who commit to an arm of their own, by name or number as text, and that arm."""
+        return {}
+
+    def shown(self, board: Board) -> Any:
+        """Return what the board of a live collaboration shows of the rule's public state."""
+        return board.state
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""

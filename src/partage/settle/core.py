@@ -29,7 +29,7 @@ from partage.settle.equal_share import find_gaps, find_left, find_means, find_ri
 from partage.settle.first_gaps import gaps_of
 from partage.settle.noiseless import least_cost, lower_bound
 from partage.settle.paper import paper_charge, paper_rates
-from partage.settle.pool import Rates, in_common, pool_rates, underwritten
+from partage.settle.pool import Rates, contrast_rates, in_common, pool_rates, underwritten
 
 MANY_ARMS = 24  # from so many on, compiled functions find gaps and ceilings
 
@@ -174,8 +174,10 @@ class Box(NamedTuple):
 def rates_of(settlement: Settlement, board: Board, left: Iterable[int] | None = None) -> tuple[float, ...]:
     """Return the compensation for one pull of each arm: 0 for the arms left, which are found unless given."""
     if settlement.is_prepaid:
-        rates = [0.0] * board.arms
-        pool_rates(board.counts, board.record.sums, _left(settlement, board, left), board.public, rates)
+        rates, left = [0.0] * board.arms, _left(settlement, board, left)
+        if board.effects is not None:
+            return contrast_rates(board.effects, left)
+        pool_rates(board.counts, board.record.sums, left, board.public, rates)
         return tuple(rates)
     if settlement.kind == PAPER:
         rates, log_horizon = [0.0] * board.arms, math.log(board.horizon)

@@ -1,7 +1,8 @@
 """The pool and the dues: settlements with a bound on what any reports can earn. docs/trust.md has the proofs.
 
 Only told claims are paid. A claim on an arm that is not left earns r_i = max(0, mean_l - mean_i), where l is the
-public arm of the highest mean. With x_mi told claims of agent m on arm i, its compensation is c_m = sum r_i x_mi, and
+public arm of the highest mean; where arms are compared within members, r_i = min(1, max(0, beta_l - beta_i)) by the
+contrasts of the rule. With x_mi told claims of agent m on arm i, its compensation is c_m = sum r_i x_mi, and
 the bill is B = sum c_m. Everyone prepays D, and the controller underwrites U.
 
 - `pool`: all compensations are scaled down to s c_m, s = min(1, (M D + U) / ((1 + fee) B)), and everyone pays
@@ -33,6 +34,21 @@ def pool_rates(
         rates[arm] = 0.0
         if leader >= 0 and public[arm] and not left[arm] and counts[arm] > 0:
             rates[arm] = max(0.0, sums[leader] / counts[leader] - sums[arm] / counts[arm])
+
+
+def contrast_rates(effects: Sequence[float | None], left: Sequence[bool]) -> tuple[float, ...]:
+    """Return the compensation for one told claim of each arm: by how much its effect is below the leader's.
+
+    0 for the arms left, and for arms that members do not connect with the leader. Estimates add up along paths of
+    members, and may exceed 1; no true contrast does, and no claim earns more.
+
+    >>> contrast_rates([0.0, -0.25, -1.5, None], [True, False, False, False])
+    (0.0, 0.25, 1.0, 0.0)
+    """
+    return tuple(
+        0.0 if is_left or effect is None else min(1.0, max(0.0, -effect))
+        for effect, is_left in zip(effects, left, strict=True)
+    )
 
 
 class Rates:
