@@ -11,13 +11,13 @@ import partage
 
 NAMES = {
     "arms": "Bernoulli Beta Constant Discrete Empirical RandomBernoulli TruncatedNormal Uniform bernoulli",
-    "game": "Game GameFile RandomSharing Sharing read_game",
+    "game": "Change Delay Game GameFile RandomSharing Sharing Traits read_game",
     "rules": (
-        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NoProtocol SharedIMED Thompson TwoUCB UnbalancedETC "
-        "rules "
+        "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NetworkGLR NoProtocol SharedIMED Thompson TwoUCB "
+        "UnbalancedETC rules "
         "Board Draws Pull Record Rule"
     ),
-    "play": "ArmFigures Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
+    "play": "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
     "theory": "AuditRow audit",
     "live": "Verified verify",
     "errors": "FileError InputError MissingExtra PartageError RuleError SettlementError",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         BalancedETC,
         BalancedGLR,
         FullSharing,
+        NetworkGLR,
         NoProtocol,
         SharedIMED,
         Thompson,
@@ -49,12 +50,14 @@ if TYPE_CHECKING:
     from partage.settle import Settlement
     from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
+    from partage.simulate.disagreement import Disagreeing
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
     from partage.tape import Draws
     from partage.theory.audit import audit
     from partage.theory.audit_row import AuditRow
+    from partage.traits import Change, Delay, Traits
 
 __version__ = "0.2.0"
 
@@ -69,7 +72,10 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Board",
+    "Change",
     "Constant",
+    "Delay",
+    "Disagreeing",
     "Discrete",
     "Draws",
     "Empirical",
@@ -80,6 +86,7 @@ __all__ = [
     "GameFile",
     "InputError",
     "MissingExtra",
+    "NetworkGLR",
     "NoProtocol",
     "PartageError",
     "Proposal",
@@ -96,6 +103,7 @@ __all__ = [
     "Sharing",
     "Tally",
     "Thompson",
+    "Traits",
     "TruncatedNormal",
     "TwoUCB",
     "UnbalancedETC",
@@ -138,6 +146,7 @@ _ROOMS = {
         "BalancedETC",
         "BalancedGLR",
         "FullSharing",
+        "NetworkGLR",
         "NoProtocol",
         "SharedIMED",
         "Thompson",
@@ -147,7 +156,9 @@ _ROOMS = {
     "rules.rule": ("Rule",),
     "settle": ("Settlement",),
     "sharing": ("RandomSharing", "Sharing"),
+    "traits": ("Change", "Delay", "Traits"),
     "simulate.chunk": ("play_run",),
+    "simulate.disagreement": ("Disagreeing",),
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from partage.ledger.messages import ArmOnBoard, Aside, BoardView, OpenClaim
+from partage.ledger.messages import ArmOnBoard, Aside, BoardView, Disagreement, OpenClaim
 from partage.report.collaboration_tables import sentences
 
 NOW = 1_700_000_000_000
@@ -35,3 +35,26 @@ def test_a_closed_board_waits_for_nobody() -> None:
     closed = board(closed=True)
     closed.waiting = []
     assert sentences(closed, NOW) == [ASIDE]
+
+
+def test_an_arm_whose_sharers_have_no_pulls_left_is_not_late() -> None:
+    shown = board()
+    shown.arms[0].used_up = True
+    assert sentences(shown, NOW) == [WAITS, "No other arm waits for Rye: nobody who shares it has pulls left.", ASIDE]
+
+
+def test_the_declared_paces_say_when_it_ends() -> None:
+    shown = board()
+    shown.ends = NOW + 3_600_000
+    until = "those who share arms will have made all their pulls by 2023-11-14 23:13 UTC."
+    assert f"By the paces that they declared, {until}" in sentences(shown, NOW)
+    shown.closed = True
+    assert not any("paces" in sentence for sentence in sentences(shown, NOW))
+
+
+def test_who_differs_is_said_also_after_the_close() -> None:
+    closed = board(closed=True)
+    closed.waiting = []
+    text = "Baker E sees Rye differently: 0.30 lower than the others (0.17 to 0.41)."
+    closed.disagreements = [Disagreement("Rye", None, ["a5"], ["Baker E"], -0.3, -0.41, -0.17, 9.0, text)]
+    assert sentences(closed, NOW) == [ASIDE, text]

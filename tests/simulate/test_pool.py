@@ -12,7 +12,7 @@ from partage import BalancedETC, BalancedGLR, Game, InputError, SharedIMED, Shar
 from partage.board import Board, Record
 from partage.settle import core
 from partage.settle.money import MICRO, settle
-from partage.simulate.fold import FIGURES, SETTLED
+from partage.simulate.fold import COLUMNS
 
 GAME = Game(bernoulli([0.9, 0.8, 0.6]), Sharing.round_robin(10, 3), 5000)
 RULES = (BalancedETC(), BalancedGLR(), SharedIMED())
@@ -42,7 +42,7 @@ def settled_in_money(result, run):
 
 
 def column(result, name):
-    return result.folded.figures[:, (*FIGURES, *SETTLED).index(name)]
+    return result.folded.figures[:, COLUMNS.index(name)]
 
 
 def check_against_money(result):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from partage import BalancedGLR, Game, InputError, SharedIMED, Sharing, bernoulli, play, propose_prepaid
+from partage import BalancedGLR, Game, InputError, NetworkGLR, SharedIMED, Sharing, bernoulli, play, propose_prepaid
 from partage.simulate import prepaid as helper
-from partage.simulate.fold import FIGURES, SETTLED
+from partage.simulate.fold import COLUMNS
 from partage.simulate.prepaid import covers_little
 
 MEANS = [0.9, 0.8, 0.6]
@@ -17,7 +17,7 @@ def test_the_proposal_is_the_quantile_of_the_bills():
     result = play(game, BalancedGLR(), runs=found.runs, seed=5, settlement="equal-share-expected", baseline=False)
     # A bill of its own: claims of eliminated arms times the difference of the means, run by run.
     pool = play(game, BalancedGLR(), runs=found.runs, seed=5, settlement="pool", prepaid=1e9, baseline=False)
-    paid = pool.folded.figures[:, (*FIGURES, *SETTLED).index("compensation")]
+    paid = pool.folded.figures[:, COLUMNS.index("compensation")]
     bills = np.sort(1.25 * paid / 12)
     assert found.bills == pytest.approx(bills.tolist())
     assert np.mean(bills <= found.prepaid) >= 0.9 > np.mean(bills < found.prepaid)
@@ -88,3 +88,7 @@ def test_a_prepaid_amount_that_covers_little_is_warned_of_with_the_figure():
     assert warning.startswith("The prepaid amount of 0.001 pays 0.000")
     assert covers_little(play(game, BalancedGLR(), prepaid=5.0, **terms)) is None
     assert covers_little(play(game, BalancedGLR(), runs=2, settlement="none", baseline=False)) is None
+
+
+def test_a_rule_that_compares_arms_within_members_has_a_proposal_too():
+    assert propose_prepaid(arms=2, members=3, horizon=200, rule=NetworkGLR(), means=[0.9, 0.2]).prepaid > 0

@@ -35,12 +35,12 @@ def audit(
     """
     require("The audit", "research")
     load("theory.audit")
-    from partage.gamefile import number, read_game
+    from partage.gamefile import at, number, read_game
     from partage.report.audit_table import show
     from partage.report.simulation_table import described
     from partage.rules.rule import changed_parameters
     from partage.settle import settlement_for
-    from partage.theory.audit import Section, as_dict, describe, paper_audit, usual_runs
+    from partage.theory.audit import Section, as_dict, check_auditable, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
 
     announce_compilation()
@@ -57,6 +57,8 @@ def audit(
             name, rule, settled, terms = choose(file, played)
             settlement = settlement_for(settled, rule, **terms)
             wanted = usual_runs(played.game) if wanted is None else wanted
+            with at(str(file)):
+                check_auditable(played.game)
             rows = interruptible(lambda: audit_game(played.game, rule, wanted, from_seed, None, progress, settlement))
             played_by = described(name, getattr(rule, "balance", None), changed_parameters(rule))
             about = f"{played_by}, sharing {played.sharing}"

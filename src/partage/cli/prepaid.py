@@ -29,7 +29,7 @@ def prepaid(
         typer.Option(
             metavar="PATTERN",
             help="Who shares what, as in partage simulate. By default members share one arm each, in turn; fewer "
-            "members than arms share several.",
+            "members than arms share several, and with network-glr everyone shares everything.",
         ),
     ] = None,
     fee: Annotated[

@@ -115,6 +115,14 @@ def simulate(
         str | None,
         typer.Option(metavar="F", help=f"{parameter_help('tolerate')} Overrides the file's.", rich_help_panel=PLAY),
     ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ignored|worst",
+            help=f"{parameter_help('late')} Overrides the file's.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None,
     settlement: Annotated[
         str | None,
         typer.Option(
@@ -205,7 +213,7 @@ def simulate(
     require("Simulation", "research")
     load("simulate.play")
     from partage.gamefile import number
-    from partage.simulate.play import play
+    from partage.simulate.play import long_reference_play, play
     from partage.simulate.prepaid import covers_little
 
     described = {"means": means, "agents": agents, "horizon": horizon}
@@ -220,9 +228,12 @@ def simulate(
         "sees": sees,
         "evidence": evidence,
         "tolerate": tolerate,
+        "late": late,
     }
     typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
     name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, alone, typed)
+    if notice := long_reference_play(played.game, chosen, number(runs)):
+        typer.echo(notice, err=True)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(

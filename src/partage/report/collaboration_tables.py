@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ def show_collaboration(console: Console, about: CollaborationView, board: BoardV
 
 
 def sentences(board: BoardView, now: int) -> list[str]:
-    """Return whom the board waits for at this time, in milliseconds, and what is left out of it."""
+    """Return whom the board waits for at this time, in milliseconds, what is left out of it, and who differs."""
     waited = [(claim, max(0, now - claim.since) // 1000) for claim in board.waiting]
     stalled = [arm for arm in board.arms if arm.stalled and arm.active and not board.closed]
     return [
@@ -67,12 +68,24 @@ def sentences(board: BoardView, now: int) -> list[str]:
             if seconds >= WAITS_LONG
         ),
         *(
-            f"{arm.name} is left out of the balance until it is reported: "
+            f"No other arm waits for {arm.name}: nobody who shares it has pulls left."
+            if arm.used_up
+            else f"{arm.name} is left out of the balance until it is reported: "
             f"its last {arm.lapses:,} claims ended without a report."
             for arm in stalled
         ),
+        *_ends(board),
         *(f"The operator set the broadcasts of {one.name} aside: {one.reason}" for one in board.set_aside),
+        *(one.text for one in board.disagreements),
+        *board.notes,
     ]
+
+
+def _ends(board: BoardView) -> Iterator[str]:
+    """Say until when members will go on by the paces that they declared."""
+    if board.ends is not None and not board.closed:
+        day = f"{datetime.fromtimestamp(board.ends / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+        yield f"By the paces that they declared, those who share arms will have made all their pulls by {day}."
 
 
 def _duration(seconds: int) -> str:
@@ -155,6 +168,12 @@ def show_settlement(console: Console, found: SettlementView) -> None:
         console.print(sentence)
     if not found.finished:
         console.print("More than one arm is left; what was lost on those is not covered.")
+    if found.out is not None:
+        console.print(Text(found.out.text))
+    for one in found.disagreements:
+        console.print(Text(one.text))
+    if found.disagreements:
+        console.print("Rates are the same for all members, including those who see arms differently.")
 
 
 def _limits(found: SettlementView) -> Iterator[str]:

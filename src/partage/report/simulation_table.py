@@ -10,6 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from partage.report.agents_table import said_of_bars, said_of_reports, show_agents
+from partage.report.format import estimate
+from partage.simulate.estimate import Estimate
+
 
 def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> None:
     """Print a simulation's figures of merit.
@@ -27,18 +31,21 @@ def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> 
     console.print(Text(_subtitle(figures, sharing), style="dim"), "", sep="\n")
 
     table = _new_table("figure of merit", "mean", "± standard error")
-    for name, estimate in figures["metrics"].items():
-        table.add_row(name.replace("_", " "), *_cells(estimate))
+    for name, figure in figures["metrics"].items():
+        table.add_row(name.replace("_", " "), *_cells(figure))
     table.add_section()
-    table.add_row("2-UCB regret of one agent alone", *_cells(figures["two_ucb_regret"]))
-    for label, estimate in _alone(figures):
-        table.add_row(label, *_cells(estimate))
-    sentences = [Text(sentence) for sentence in (_rational(figures), *_settled(figures), *_few(figures))]
-    console.print(table, "", *sentences, "", sep="\n")
+    mean = ", mean over agents" if "by_agent" in figures else ""
+    table.add_row(f"2-UCB regret of one agent alone{mean}", *_cells(figures["two_ucb_regret"]))
+    for label, figure in _alone(figures):
+        table.add_row(label, *_cells(figure))
+    said = (_rational(figures), *_settled(figures), *_few(figures), *said_of_reports(figures), *_differing(figures))
+    console.print(table, "", *(Text(sentence) for sentence in said), "", sep="\n")
+    show_agents(console, figures)
 
     table = _new_table("arm", "mean", "broadcasts", "± standard error", "eliminated")
     for arm in figures["arms"]:
         mean = "drawn" if arm["mean"] is None else f"{arm['mean']:.4g}"
+        mean += "".join(f", {change['mean']:.4g} from step {change['step']:,}" for change in arm.get("changes", ()))
         table.add_row(Text(arm["name"]), mean, *_cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}")
     console.print(table)
 
@@ -69,17 +76,23 @@ def _new_table(first: str, *numbers: str) -> Table:
 def _title(figures: dict[str, Any]) -> str:
     agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
     rule = described(figures["rule"], figures["balance"], figures.get("parameters", {}))
-    return f"{rule}: {agents}, {arms}, horizon {figures['horizon']:,}"
+    horizons = {agent["horizon"] for agent in figures.get("by_agent", ())} or {figures["horizon"]}
+    horizon = f"{min(horizons):,}" if len(horizons) == 1 else f"{min(horizons):,} to {max(horizons):,}"
+    return f"{rule}: {agents}, {arms}, horizon {horizon}"
 
 
 def _subtitle(figures: dict[str, Any], sharing: str) -> str:
     runs, seconds = _counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
-    return f"sharing {sharing}; settlement {figures['settlement']}; {runs} from seed {figures['seed']} in {seconds}"
+    how = ", pull by pull by the reference" if figures.get("by_reference") else ""
+    settled = f"sharing {sharing}; settlement {figures['settlement']}"
+    return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}"
 
 
 def _rational(figures: dict[str, Any]) -> str:
     regret = "regret" if figures["settlement"] == "none" else "incentive regret"
     if figures["individually_rational"] is None:
+        if any("changes" in arm for arm in figures["arms"]):
+            return "Individually rational: not judged, because arms change, and so no learner alone was played."
         if figures["two_ucb_regret"] is None:
             return "Individually rational: not judged, because no learner alone was played (--baseline plays them)."
         return (
@@ -88,6 +101,8 @@ def _rational(figures: dict[str, Any]) -> str:
         )
     which = f" ({figures['best_alone']})" if figures["alone"] == "best" else ""
     bar = f"{_learner(figures)}'s{which}"
+    if "by_agent" in figures:
+        return said_of_bars(figures["by_agent"], _learner(figures))
     if figures["individually_rational"]:
         return f"Individually rational: yes, no agent's mean {regret} is above {bar}."
     return f"Individually rational: no, some agent's mean {regret} is above {bar}."
@@ -159,12 +174,31 @@ def _few(figures: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def _differing(figures: dict[str, Any]) -> Iterator[str]:
+    """Say in how many runs the reports show that agents see arms differently, and who is named most often."""
+    if (found := figures.get("disagreement")) is None:
+        return
+    if not found["compared"]:
+        yield "In no run did two agents tell the same arm, so nothing shows whether they agree."
+    elif not found["warned"]:
+        yield "In no run do the reports show that agents see arms differently."
+    for one in found["named"]:
+        difference = one["difference"]
+        word = "lower" if difference["mean"] < 0 else "higher"
+        amount = estimate(Estimate(abs(difference["mean"]), difference["stderr"]))
+        who = f"{one['agents'][0]} is " if len(one["agents"]) > 1 else ""
+        in_runs = f"In {one['runs']:,} of {_counted(figures['runs'], 'run')}"
+        yield f"{in_runs} the reports show that {one['text']}: {who}{amount} {word}."
+
+
 def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
     """Return a mean and its standard error: the error to two digits, the mean to the same place."""
     if estimate is None:
         return "–", "–"
     mean, error = estimate["mean"], estimate["stderr"]
     assert mean is not None
+    if abs(mean) + (error or 0.0) < 1e-9:  # rounding alone
+        return "0", "–" if error is None else "0"
     if not error or error < 1e-12 * abs(mean):  # rounding alone
         return _plain(mean), "–" if error is None else "0"
     digits = min(max(0, 1 - math.floor(math.log10(error))), 12)

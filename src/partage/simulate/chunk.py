@@ -14,7 +14,9 @@ from partage.errors import InputError
 from partage.game import Game
 from partage.rules.rule import Rule
 from partage.settle import Settlement
+from partage.simulate.disagreement import found_in
 from partage.simulate.fold import Folded, fold, new_folded
+from partage.simulate.fold_uneven import fold_uneven
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,17 @@ def play_chunk(task: Task, first: int, last: int) -> Folded:
     folded = new_folded(last - first, game.agents, len(game.arms), len(task.checkpoints))
     runs = engine.play_runs(game, task.rule, run_keys(task.seed, first, last), task.checkpoints)
     commits_paid = not getattr(task.rule, "keeps", None)
+    shown: list[list[float]] = []
     for row, run in enumerate(runs):
         folded.curves[row] = run.curve
-        fold(run.table, run.outcome, task.settlement, row, folded, task.broadcast_price, commits_paid)
-    return folded
+        if run.uneven is None:
+            fold(
+                run.table, run.outcome, task.settlement, row, folded, task.broadcast_price, commits_paid, run.effects
+            )
+        else:
+            fold_uneven(run, task.settlement, row, folded, task.broadcast_price, commits_paid)
+            shown += found_in(run.tally(), first + row)
+    return folded._replace(disagreements=np.array(shown)) if shown else folded
 
 
 def play_run(game: Game, rule: Rule, seed: int = 0, run: int = 0, reference: bool = False) -> Tally:

@@ -1,16 +1,17 @@
 """Folding: turn the outcome of a run into its figures of merit, so that the outcome need not be stored."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage.board import Board, Record
 from partage.compiled import compiled
-from partage.engine.tally import GameTable, Outcome
+from partage.engine.tally import Floats, GameTable, Outcome
 from partage.settle import DUES, EQUAL_SHARE, EQUAL_SHARE_EXPECTED, NONE, POOL, Settlement
 from partage.settle.core import common_charge, equal_charge, finished, rates_and_ceilings, risks_of
+from partage.simulate.disagreement import COLUMNS as DISAGREEMENT
 
 FIGURES = (
     "overall_regret",
@@ -22,7 +23,8 @@ FIGURES = (
     "controller_profit",
     "broadcasts",
 )
-SETTLED = ("viable", "finished", "uncovered", "scale", "charge", "compensation", "bill")  # follow `FIGURES`
+SETTLED = ("viable", "finished", "uncovered", "scale", "charge", "compensation", "bill")
+COLUMNS = (*FIGURES, *SETTLED, "out", "compared")  # the columns of `Folded.figures`
 _OVERALL, _AVERAGE, _HIGHEST, _HIGHEST_INCENTIVE, _EXPLORE, _COMMIT, _PROFIT, _BROADCASTS = range(len(FIGURES))
 _VIABLE, _FINISHED, _UNCOVERED, _SCALE, _CHARGE, _COMPENSATION, _BILL = range(
     len(FIGURES), len(FIGURES) + len(SETTLED)
@@ -30,7 +32,12 @@ _VIABLE, _FINISHED, _UNCOVERED, _SCALE, _CHARGE, _COMPENSATION, _BILL = range(
 
 
 class Folded(NamedTuple):
-    """The figures of some runs: one row per run, and sums over runs for each agent."""
+    """The figures of some runs: one row per run, and sums over runs for each agent.
+
+    A figure that does not apply is nan: those of a settlement where there is none; in the paper's game, also `out`,
+    the explore pulls whose reward was never told, and `compared`, the arms that several agents told. `disagreements`
+    has a row for each disagreement that the reports of a run show (`partage.simulate.disagreement`).
+    """
 
     figures: NDArray[np.float64]
     broadcasts: NDArray[np.int64]
@@ -41,25 +48,28 @@ class Folded(NamedTuple):
     regret_squares: NDArray[np.float64]
     incentive: NDArray[np.float64]
     incentive_squares: NDArray[np.float64]
+    disagreements: NDArray[np.float64]
 
 
 def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
     """Return empty arrays for some runs."""
-    return Folded(
-        np.full((runs, len(FIGURES) + len(SETTLED)), np.nan),
+    empty = (
+        np.full((runs, len(COLUMNS)), np.nan),
         np.zeros((runs, arms), np.int64),
         np.full((runs, arms), -1),
         np.full((runs, arms), -1),
         np.zeros((runs, checkpoints)),
         *(np.zeros(agents) for _ in range(4)),
+        np.zeros((0, len(DISAGREEMENT))),
     )
+    return Folded._make(empty)
 
 
 def join(parts: list[Folded]) -> Folded:
     """Put the runs of several parts one after the other. The order of the parts affects the last bit of sums."""
-    rows = [np.concatenate([part[i] for part in parts]) for i in range(5)]
+    rows = [np.concatenate([part[i] for part in parts]) for i in (*range(5), 9)]
     sums = [np.sum([part[i] for part in parts], axis=0) for i in range(5, 9)]
-    return Folded(*rows, *sums)
+    return Folded._make([*rows[:5], *sums, rows[5]])
 
 
 def fold(
@@ -70,17 +80,18 @@ def fold(
     folded: Folded,
     price: float = 0.0,
     commits_paid: bool = True,
+    effects: Floats | None = None,
 ) -> None:
     """Settle one run and write its figures of merit into row `row`.
 
     Each broadcast costs its agent `price`, which an equal share compensates. Commits are not compensated unless
     `commits_paid`: where agents commit by their own rewards, nobody else knows what they pulled. A pool and dues
-    never pay for commits.
+    never pay for commits. `effects` are those that the rule estimated, if it compares arms within members.
     """
     rates = risks = np.zeros(game.arms)
     charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
-        board = _board(game, outcome)
+        board = _board(game, outcome, effects)
         found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
         rates = np.array(found)
         if ceilings is not None:
@@ -107,12 +118,18 @@ def fold(
     folded.eliminated_agent[row] = outcome.eliminated_agent
 
 
-def _board(game: GameTable, outcome: Outcome) -> Board:
+def _board(game: GameTable, outcome: Outcome, effects: Floats | None) -> Board:
     """Return the board at the end of a run."""
     board = Board(game.horizon, range(game.arms), game.public.tolist())
     board.record = Record(outcome.counts.tolist(), outcome.sums.tolist())
     board.active = outcome.active.tolist()
+    board.state = with_effects(effects)
     return board
+
+
+def with_effects(effects: Floats | None) -> Any:
+    """Return the state of a board on which the rule estimated these effects; None if it estimated none."""
+    return None if effects is None else {"effects": [None if math.isnan(one) else one for one in effects.tolist()]}
 
 
 @compiled

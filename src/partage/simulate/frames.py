@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def frame(result: "Result", by: str) -> pl.DataFrame:
-    """Return a data frame with one row per run, per run and arm, or per agent."""
+    """Return a data frame with one row per run, per run and arm, or per agent.
+
+    Where a game is not the paper's, agents have their pace, their horizon and their bar.
+    """
     if by == "run":
         return _by_run(result)
     if by == "arm":
@@ -45,9 +48,18 @@ def _by_arm(result: "Result") -> pl.DataFrame:
 
 
 def _by_agent(result: "Result") -> pl.DataFrame:
-    agents = range(result.game.agents)
+    game, agents = result.game, range(result.game.agents)
     regret = [result.individual_regret(agent) for agent in agents]
     incentive = [result.incentive_regret(agent) for agent in agents]
+    own: dict[str, list[float | None]] = {}
+    if game.uneven:
+        bars = [result.bar_of(result.settlement.alone, agent) for agent in agents]
+        own = {
+            "pace": [game.traits_of(agent).pace for agent in agents],
+            "horizon": [game.horizon_of(agent) for agent in agents],
+            "bar": [None if bar is None else bar.mean for bar in bars],
+            "bar_stderr": [None if bar is None else bar.stderr for bar in bars],
+        }
     return pl.DataFrame(
         {
             "agent": [result.game.agent_name(agent) for agent in agents],
@@ -55,6 +67,11 @@ def _by_agent(result: "Result") -> pl.DataFrame:
             "regret_stderr": [estimate.stderr for estimate in regret],
             "incentive_regret": [estimate.mean if result.settled else None for estimate in incentive],
             "incentive_regret_stderr": [estimate.stderr if result.settled else None for estimate in incentive],
+            **own,
         },
-        schema_overrides={"incentive_regret": pl.Float64, "incentive_regret_stderr": pl.Float64},
+        schema_overrides={
+            name: pl.Float64
+            for name in ("incentive_regret", "incentive_regret_stderr", "bar", "bar_stderr")
+            if own or not name.startswith("bar")
+        },
     )

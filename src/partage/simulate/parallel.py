@@ -21,7 +21,8 @@ import numpy as np
 
 from partage.arms import Bernoulli
 from partage.checks import count
-from partage.engine import has_kernel
+from partage.engine import by_reference
+from partage.engine.tally import always_shared
 from partage.errors import InputError, MissingExtra, PartageError
 from partage.game import Game
 from partage.sharing import Sharing
@@ -51,7 +52,7 @@ class Chunk(NamedTuple):
         if isinstance(self.task, Trial):
             return (self.last - self.first) * self.task.work
         game, rule = self.task.game, self.task.rule
-        if not has_kernel(rule):
+        if by_reference(game, rule):
             each = 1000.0 * game.agents * game.horizon
         elif rule.private:
             each = game.agents * game.horizon / 25
@@ -95,12 +96,13 @@ def ranges(runs: int) -> list[tuple[int, int]]:
 
 def compile_rule(task: Task) -> None:
     """Compile the kernels of a task on a tiny game, before the clock and any worker start."""
-    if not has_kernel(task.rule):
+    if by_reference(task.game, task.rule):
         return
-    hidden = isinstance(task.game.sharing, Sharing) and not task.game.sharing.sharers().all()
+    hidden = isinstance(task.game.sharing, Sharing) and not always_shared(task.game)
     agents = 1 + getattr(task.rule, "tolerate", 0)  # fewer are refused
     shares: list[list[int]] = [[] if hidden else [0]] * agents
-    tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2)
+    claim_steps = 1.0 if task.game.uneven else None  # uneven games have kernels of their own
+    tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2, claim_steps=claim_steps)
     play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
 
 
@@ -210,7 +212,7 @@ def _elsewhere(place: int, task: Task | Trial, first: int, last: int) -> Finishe
     game, sharing = task.game, task.game.sharing
     if isinstance(sharing, Sharing):
         sharing = replace(sharing, starts=np.array(sharing.starts), shared=np.array(sharing.shared))
-    game = Game(game.arms, sharing, game.horizon, game.agent_names)
+    game = replace(game, sharing=sharing)
     return _timed(place, replace(task, game=game, checkpoints=np.array(task.checkpoints)), first, last)
 
 

@@ -1,27 +1,41 @@
 """`play`: play many runs of a game, on threads or machines, and fold each as it finishes."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage.checks import count, number_from
+from partage.engine import by_reference
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import make_rule
 from partage.rules.rule import Rule
 from partage.settle import settlement_for
+from partage.simulate.bars import LEARNERS, Lone, bars_of, lone_games
 from partage.simulate.chunk import Task, checked_game, checked_rule
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Play, compile_rule, cut, workers
-from partage.simulate.result import LEARNERS, Estimate, Result
+from partage.simulate.result import Estimate, Result
 
-__all__ = ["BASELINE_UP_TO", "alone_task", "checked_game", "checked_rule", "new_task", "play"]
+__all__ = [
+    "BASELINE_UP_TO",
+    "alone_task",
+    "checked_game",
+    "checked_rule",
+    "long_reference_play",
+    "new_task",
+    "play",
+]
 
 BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is played by default
 STRONG_UP_TO = 2 * 10**7  # horizon times arms: up to here KL-UCB, IMED and Thompson sampling are played alone
 STRONG_RUNS, STRONG_WORK = 100, 10**8  # at most so many runs, and so many runs times horizon times arms
+
+REFERENCE_PULLS, NOTICED = 30_000, 10  # pulls per second of the reference, roughly; seconds that are worth a notice
 
 
 def play(
@@ -79,9 +93,10 @@ def play(
     baseline
         Whether to play learners alone too, as the baseline for individual rationality: 2-UCB, and those that `alone`
         needs. By default 2-UCB is played if runs times horizon is at most 10^9. The others take longer: they are
-        played at most 100 times, and only if horizon times arms is at most 2 x 10^7.
+        played at most 100 times, and only if horizon times arms is at most 2 x 10^7. Where agents differ, there is a
+        play for each kind of agent, and their horizons are added up. Where arms change, no learner is played.
     checkpoints
-        Steps up to which the overall regret is recorded, in `Result.curve`.
+        Steps up to which the overall regret is recorded, in `Result.curve`: that of all pulls up to this time.
     jobs
         The number of threads or processes; all cores by default.
     on
@@ -117,14 +132,22 @@ def play(
         started = time.perf_counter()
         folded = _folded(task, runs, spread, progress)
         seconds = time.perf_counter() - started
-        bars = {}
-        if baseline or (baseline is None and runs * game.horizon <= BASELINE_UP_TO):
-            for learner, times in _learners(task, runs).items():
-                lone = alone_task(task, learner=learner)
-                compile_rule(lone)
-                bars[learner] = Estimate.of(_folded(lone, times, spread, None).figures[:, 0])
+        lone, bars = lone_games(game), None
+        alone_regret: dict[str, Estimate] = {}
+        if lone and (baseline or (baseline is None and runs * lone.pulls <= BASELINE_UP_TO)):
+            bars, alone_regret = bars_of(lone, _played_alone(task, lone, runs, spread))
     return Result(
-        game, rule, task.settlement, runs, task.seed, seconds, folded, task.checkpoints, bars, task.broadcast_price
+        game,
+        rule,
+        task.settlement,
+        runs,
+        task.seed,
+        seconds,
+        folded,
+        task.checkpoints,
+        alone_regret,
+        task.broadcast_price,
+        bars if game.traits else None,
     )
 
 
@@ -147,22 +170,58 @@ def new_task(
     if not isinstance(checkpoints, Iterable):
         raise InputError(f"The checkpoints are {checkpoints!r}; they must be a list of steps.")
     steps = np.array(sorted(count("A checkpoint", step) for step in checkpoints), dtype=np.int64)
-    if len(steps) and steps[-1] > game.horizon:
-        raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most the horizon of {game.horizon:,}.")
+    last = game.last_step
+    if len(steps) and steps[-1] > last:
+        what = f"{last:,}, the step of the last pull" if game.traits else f"the horizon of {last:,}"
+        raise InputError(f"A checkpoint is {steps[-1]:,}; it must be at most {what}.")
     price = number_from("The broadcast price", broadcast_price, low=0)
     settled = settlement_for(settlement, rule, fee, alone, coverage, prepaid, underwriting)
     return Task(game, rule, settled, seed, steps, price)
 
 
-def alone_task(task: Task, checkpoints: NDArray[np.int64] | None = None, learner: str = "two-ucb") -> Task:
-    """Return the task of one agent that plays a learner alone on the same arms."""
-    steps, rule = np.zeros(0, np.int64) if checkpoints is None else checkpoints, make_rule(learner)
-    return Task(task.game.alone(), rule, settlement_for("none", rule), task.seed, steps)
+def long_reference_play(game: Game, rule: Rule, runs: object) -> str | None:
+    """Return a notice if the reference plays this game, pull by pull, and it takes a while; otherwise None.
+
+    It is for people, before `play` checks the number of runs.
+    """
+    if not by_reference(game, rule) or not isinstance(runs, int | float) or not 1 <= runs < math.inf:
+        return None
+    pulls = int(runs) * sum(game.traits_of(agent).pulls(game.horizon) for agent in range(game.agents))
+    seconds = pulls / REFERENCE_PULLS
+    if seconds < NOTICED:
+        return None
+    took = f"{seconds:,.0f} seconds" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
+    return f"The reference plays this game, pull by pull: {pulls:,} pulls take about {took}."
 
 
-def _learners(task: Task, runs: int) -> dict[str, int]:
+def alone_task(
+    task: Task,
+    checkpoints: NDArray[np.int64] | None = None,
+    learner: str = "two-ucb",
+    game: Game | None = None,
+) -> Task:
+    """Return the task of one agent that plays a learner alone on the same arms, or in a game of its own.
+
+    Arms that change are those of the beginning. After its last pull, its regret stays what it is.
+    """
+    game, rule = game or replace(task.game.alone(), changes=()), make_rule(learner)
+    steps = np.zeros(0, np.int64) if checkpoints is None else np.minimum(checkpoints, game.horizon)
+    return Task(game, rule, settlement_for("none", rule), task.seed, steps)
+
+
+def _played_alone(task: Task, lone: Lone, runs: int, spread: Play) -> dict[str, list[NDArray[np.float64]]]:
+    """Play learners alone, and return the regret of each in every run, by class of agents."""
+    played = {}
+    for learner, times in _learners(task, lone, runs).items():
+        tasks = [alone_task(task, learner=learner, game=game) for game in lone.games]
+        compile_rule(tasks[0])
+        played[learner] = [_folded(one, times, spread, None).figures[:, 0] for one in tasks]
+    return played
+
+
+def _learners(task: Task, lone: Lone, runs: int) -> dict[str, int]:
     """Return the learners to play alone, and how often: 2-UCB, and those that the bar needs if not too long."""
-    alone, size = task.settlement.alone, task.game.horizon * len(task.game.arms)
+    alone, size = task.settlement.alone, lone.pulls * len(task.game.arms)
     strong = [name for name in LEARNERS[1:] if alone in (name, "best")] if size <= STRONG_UP_TO else []
     return {"two-ucb": runs} | {name: min(runs, STRONG_RUNS, STRONG_WORK // size) for name in strong}
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from partage.rules.seeing import with_sees
 
@@ -37,13 +38,24 @@ def _agents(result: "Result", axes: Axes) -> None:
     if result.settled:
         incentive = result.folded.incentive[order] / runs
         axes.plot(np.arange(1, agents + 1), incentive, ".", color=ORANGE, label="after settlement")
-    if result.two_ucb_regret is not None:
+    if result.bars is not None:
+        _own_bars(result, axes, order)
+    elif result.two_ucb_regret is not None:
         axes.axhline(result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
-    if result.best_alone is not None:
+    if result.best_alone is not None and result.bars is None:
         best = result.alone_regret[result.best_alone].mean
         axes.axhline(best, color=INK, linewidth=1, linestyle="--", label=f"best alone: {result.best_alone}")
     axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel="mean regret")
     axes.legend(frameon=False)
+
+
+def _own_bars(result: "Result", axes: Axes, order: NDArray[np.int64]) -> None:
+    """Draw what each agent would lose alone, where agents differ."""
+    for alone, label, colour in (("two-ucb", "2-UCB alone", INK), ("best", "best alone", GREY)):
+        bars = [result.bar_of(alone, int(agent)) for agent in order]
+        known = [bar.mean for bar in bars if bar is not None]
+        if known:
+            axes.plot(np.arange(1, len(known) + 1), known, "_", color=colour, label=label)
 
 
 def _arms(result: "Result", axes: Axes) -> None:

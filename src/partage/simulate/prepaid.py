@@ -24,7 +24,7 @@ from partage.errors import InputError
 from partage.game import Game, check_size
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
-from partage.simulate.fold import FIGURES, SETTLED
+from partage.simulate.fold import COLUMNS
 from partage.simulate.play import play
 from partage.simulate.result import Estimate, Result
 
@@ -33,7 +33,7 @@ MOST_RUNS, FEWEST_RUNS = 400, 80
 PULLS = 3 * 10**6  # of all members together, in one run
 RUN, WORK = 1e6, 2e7  # broadcasts times arms, of one run and of all, roughly
 LITTLE = 0.1  # below this fraction of compensations that is paid, a prepaid amount covers little
-_BILL = (*FIGURES, *SETTLED).index("bill")
+_BILL = COLUMNS.index("bill")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def propose_prepaid(
         The mean of each arm. By default each is drawn from [0, 1], anew for each run.
     sharing
         A pattern, such as "scarce-best". By default members share one arm each, in turn; fewer members than arms
-        share several.
+        share several, and everyone shares everything where the rule compares arms within members.
     quantile
         In which fraction of the runs all compensations should be paid in full: above 0 and below 1.
 
@@ -129,6 +129,8 @@ def propose_prepaid(
         raise InputError(f"There are {len(means)} means for {arms} arms; there must be one for each arm.")
     if isinstance(quantile, bool) or not isinstance(quantile, (int, float)) or not 0 < quantile < 1:
         raise InputError(f"The quantile is {quantile!r}; it must be a number above 0 and below 1.")
+    if sharing is None and getattr(rule, "by_contrasts", False):
+        sharing = "everyone-everything"
     game = _smaller_game(arms, members, horizon, means, sharing)
     runs = _runs_for(game)
     terms: dict[str, Any] = {"settlement": "pool", "prepaid": 0.0, "fee": fee}

@@ -9,47 +9,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.engine import by_reference
 from partage.game import Game
 from partage.rules.rule import Rule, changed_parameters
-from partage.settle import ALONE, EQUAL_SHARE, NONE, Settlement
+from partage.settle import EQUAL_SHARE, NONE, Settlement
 from partage.settle.noiseless import lower_bound
 from partage.sharing import Sharing
-from partage.simulate.fold import FIGURES, SETTLED, Folded
+from partage.simulate.bars import LEARNERS, Bars
+from partage.simulate.by_agent import by_agent
+from partage.simulate.disagreement import Disagreeing, summed_up
+from partage.simulate.estimate import Estimate
+from partage.simulate.fold import COLUMNS, FIGURES, Folded
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-LEARNERS = tuple(name for name in ALONE if name != "best")  # what agents may play alone; 2-UCB first
-
-
-class Estimate(NamedTuple):
-    """A mean over runs and its standard error (None for a single run).
-
-    >>> print(Estimate(1234.5, 6.78))
-    1,234.5 ± 6.8
-    """
-
-    mean: float
-    stderr: float | None
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64]) -> "Estimate":
-        """Return the estimate from one value per run."""
-        stderr = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-        return cls(float(values.mean()), stderr)
-
-    @classmethod
-    def of_sums(cls, total: float, squares: float, runs: int) -> "Estimate":
-        """Return the estimate from the sum over runs and the sum of squares."""
-        mean = total / runs
-        if runs == 1:
-            return cls(float(mean), None)
-        variance = max(0.0, (squares - runs * mean * mean) / (runs - 1))
-        return cls(float(mean), math.sqrt(variance / runs))
-
-    def __str__(self) -> str:
-        return f"{self.mean:,.6g}" if self.stderr is None else f"{self.mean:,.6g} ± {self.stderr:.2g}"
+__all__ = ["LEARNERS", "ArmFigures", "Estimate", "Result"]
 
 
 class ArmFigures(NamedTuple):
@@ -83,9 +59,12 @@ class Result:
     checkpoints
         Steps up to which `curve` gives the overall regret.
     alone_regret
-        Regret of one agent that plays a learner alone, for the learners that were played.
+        Regret of one agent that plays a learner alone, for the learners that were played; where agents differ,
+        averaged over them.
     broadcast_price
         What each broadcast adds to the regret of its agent.
+    bars
+        The same for every agent, where agents differ; None if no learner alone was played for them.
 
     Examples
     --------
@@ -106,6 +85,7 @@ class Result:
     checkpoints: NDArray[np.int64] = field(repr=False)
     alone_regret: Mapping[str, Estimate]
     broadcast_price: float = 0.0
+    bars: Bars | None = field(default=None, repr=False)
 
     # --- figures of merit -----------------------------------------------------------------------------------
 
@@ -197,6 +177,11 @@ class Result:
         return Estimate(ratio, None if spread is None else spread / float(lost.mean()))
 
     @property
+    def out(self) -> Estimate | None:
+        """Explore pulls whose reward was never told; None in the paper's game, in which all are told."""
+        return self._figure("out") if self.game.uneven else None
+
+    @property
     def settled(self) -> bool:
         """Whether there is a settlement."""
         return self.settlement.kind != NONE
@@ -232,8 +217,11 @@ class Result:
 
     @property
     def worst_agent(self) -> int:
-        """The agent with the highest mean incentive regret."""
-        return int(np.argmax(self.folded.incentive))
+        """The agent with the highest mean incentive regret; where agents differ, compared with its bar."""
+        bars = self._bars(self.settlement.alone) if self.bars else None
+        if bars is None:
+            return int(np.argmax(self.folded.incentive))
+        return int(np.argmax(self.folded.incentive / self.runs - bars))
 
     # --- compared with playing alone ------------------------------------------------------------------------
 
@@ -244,42 +232,63 @@ class Result:
 
     @property
     def best_alone(self) -> str | None:
-        """The learner that costs least alone; None unless all were played."""
+        """The learner that costs least alone, over all agents; None unless all were played."""
         if not all(name in self.alone_regret for name in LEARNERS):
             return None
         return min(LEARNERS, key=lambda name: self.alone_regret[name].mean)
 
     @property
     def best_alone_at_least(self) -> float | None:
-        """The least that any of these learners costs alone, by formula; None if the means are drawn for each run."""
+        """The least that any of these learners costs alone, by formula.
+
+        None if the means are drawn for each run, change, or differ between agents.
+        """
         means, best = self.game.means, int(np.argmax(self.game.means))
-        if np.isnan(means).any():
+        if np.isnan(means).any() or self.game.changes or self.game.traits:
             return None
         mean, gaps = float(means[best]), np.delete(means[best] - means, best).tolist()
         return lower_bound("best", mean, mean, gaps, gaps, self.game.horizon)
 
     @property
     def bar(self) -> Estimate | None:
-        """Regret of the learner alone that agents are compared with (`settlement.alone`); None if not played."""
+        """Regret of the learner alone that agents are compared with (`settlement.alone`); None if not played.
+
+        Where agents differ, it is averaged over them; `bar_of` has every agent's own.
+        """
         return self.bar_of(self.settlement.alone)
 
-    def bar_of(self, alone: str) -> Estimate | None:
-        """Return the regret of a learner alone, one of `partage.settle.ALONE`; None if it was not played."""
+    def bar_of(self, alone: str, agent: int | None = None) -> Estimate | None:
+        """Return the regret of a learner alone, one of `partage.settle.ALONE`; None if it was not played.
+
+        With `agent`, counted from 0, it is the regret on that agent's own arms, for as many pulls as it makes. The
+        best learner may then be another one for every agent.
+        """
+        if agent is not None and self.bars is not None:
+            classes = self.bars.of(alone)
+            return None if classes is None else classes[self.bars.class_of[self.game.checked_agent(agent)]]
         name = self.best_alone if alone == "best" else alone
         return None if name is None else self.alone_regret.get(name)
 
     @property
     def individually_rational(self) -> bool | None:
-        """Whether every agent's mean incentive regret is at most the `bar`; None if that was not played."""
+        """Whether every agent's mean incentive regret is at most its bar; None if that was not played."""
         return self.rational_against(self.settlement.alone)
 
     def rational_against(self, alone: str) -> bool | None:
         """Whether every agent's mean incentive regret is at most what a learner alone costs; None if not played."""
-        bar = self.bar_of(alone)
-        return None if bar is None else bool(self.incentive_regret(self.worst_agent).mean <= bar.mean)
+        bars = self._bars(alone)
+        return None if bars is None else bool((self.folded.incentive / self.runs <= bars).all())
+
+    def _bars(self, alone: str) -> NDArray[np.float64] | None:
+        """Return what a learner alone costs each agent."""
+        if self.bars is None:
+            bar = self.bar_of(alone)
+            return None if bar is None else np.full(self.game.agents, bar.mean)
+        classes = self.bars.of(alone)
+        return None if classes is None else np.array([bar.mean for bar in classes])[self.bars.class_of]
 
     def _column(self, name: str) -> NDArray[np.float64]:
-        return self.folded.figures[:, (*FIGURES, *SETTLED).index(name)]
+        return self.folded.figures[:, COLUMNS.index(name)]
 
     def _figure(self, name: str) -> Estimate:
         return Estimate.of(self._column(name))
@@ -310,6 +319,13 @@ class Result:
             return []
         return [arm.name for arm, sharers in zip(self.arms, sharing.sharers(), strict=True) if sharers <= tolerate]
 
+    @cached_property
+    def disagreement(self) -> Disagreeing | None:
+        """In how many runs reports show that agents see arms differently, and who is named; None if all are equal."""
+        if not self.game.uneven:
+            return None
+        return summed_up(self.game, self.folded.disagreements, int(np.count_nonzero(self._column("compared"))))
+
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.
 
@@ -317,7 +333,8 @@ class Result:
         viable and finished. A limit on the controller's loss adds that limit and the `scale` of compensations; a pool
         and dues also what is prepaid, what is charged, how much of the regret of told claims is covered, and the
         comparison with both bars. Parameters of the rule, apart from the balance, are listed if they are not the
-        default.
+        default. A game that is not the paper's adds the explore pulls that were never told (`out`), whether the
+        reference played it, and what every agent is like and lost (`by_agent`).
 
         Parameters
         ----------
@@ -328,6 +345,9 @@ class Result:
         def estimate(value: Estimate | None) -> dict[str, float | None] | None:
             return None if value is None else {"mean": value.mean, "stderr": value.stderr}
 
+        changes: list[list[dict[str, float]]] = [[] for _ in self.game.arms]
+        for step, place, to in self.game.changes:
+            changes[place].append({"step": step, "mean": to.mean})
         balance = getattr(self.rule, "balance", None)
         changed = changed_parameters(self.rule)
         equal_share = {
@@ -346,6 +366,16 @@ class Result:
             "covered": estimate(self.covered),
             "individually_rational_against": {name: self.rational_against(name) for name in ("best", "two-ucb")},
         }
+        uneven = (
+            {
+                "out": estimate(self.out),
+                "claim_steps": self.game.claim_steps,
+                "by_reference": by_reference(self.game, self.rule),
+                "by_agent": by_agent(self),
+            }
+            if self.game.uneven
+            else {}
+        )
         return {
             "rule": rule or self.rule.name,
             "settlement": self.settlement.name,
@@ -368,13 +398,16 @@ class Result:
                     "mean": arm.mean,
                     "broadcasts": estimate(arm.broadcasts),
                     "eliminated": arm.eliminated,
+                    **({"changes": changes[place]} if changes[place] else {}),
                 }
-                for arm in self.arms
+                for place, arm in enumerate(self.arms)
             ],
             **(equal_share if self.viable is not None else {}),
             **(limited if self.scale is not None else {}),
             **(prepaid if self.settlement.is_prepaid else {}),
             **({"parameters": changed} if changed else {}),
             **({"too_few_sharers": self.too_few_sharers} if self.too_few_sharers else {}),
+            **({"disagreement": self.disagreement.as_dict()} if self.disagreement else {}),
             **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
+            **uneven,
         }

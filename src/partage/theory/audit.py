@@ -5,17 +5,19 @@ from typing import Any, NamedTuple
 
 from partage.arms import bernoulli
 from partage.checks import count
+from partage.errors import InputError
 from partage.game import Game
 from partage.rules import BalancedETC
 from partage.rules.rule import Rule
 from partage.settle import Settlement
 from partage.sharing import Sharing
+from partage.simulate.chunk import checked_game
 from partage.theory.audit_row import VIOLATED, AuditRow
 from partage.theory.measure import Progress, measure
 from partage.theory.settlement_checks import settlement_verdicts
 from partage.theory.verdicts import event_verdicts, verdicts
 
-__all__ = ["AuditRow", "Section", "as_dict", "audit", "describe", "paper_audit", "usual_runs"]
+__all__ = ["AuditRow", "Section", "as_dict", "audit", "check_auditable", "describe", "paper_audit", "usual_runs"]
 
 
 class Section(NamedTuple):
@@ -48,6 +50,11 @@ def audit(
         A pool, dues, or another settlement with an underwriting (`partage.settle.settlement_for`), whose promises are
         then judged too.
 
+    Raises
+    ------
+    InputError
+        If an argument is not allowed, or the game is not the paper's (`Game.uneven`).
+
     Examples
     --------
     >>> from partage import Game, Sharing, bernoulli
@@ -56,8 +63,17 @@ def audit(
     'holds'
     """
     rule = BalancedETC() if rule is None else rule
+    check_auditable(checked_game(game))
     rows = verdicts(measure(game, rule, runs=runs, seed=seed, jobs=jobs, progress=progress))
     return rows if settlement is None else rows + settlement_verdicts(game, rule, settlement, runs, seed)
+
+
+def check_auditable(game: Game) -> None:
+    """Refuse a game that the paper proves nothing about."""
+    if game.uneven:
+        raise InputError(
+            "The game has traits of agents, changes of arms or claim_steps; an audit is of the paper's game, without."
+        )
 
 
 PAPER_MEANS = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
