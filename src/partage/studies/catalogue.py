@@ -10,11 +10,14 @@ from partage.studies import (
     balance,
     balanced,
     broadcasts,
+    disagreement,
     frontier,
     frontier_viability,
     imbalanced,
+    network,
     order,
     over_time,
+    pace,
     profit,
     random,
 )
@@ -34,8 +37,11 @@ BEYOND: dict[str, Sequence[Study]] = {  # not in the paper
     "attacks": (attacks.STUDY,),
     "frontier": (frontier.STUDY, frontier_viability.STUDY),
     "broadcasts": (broadcasts.STUDY,),
+    "disagreement": (disagreement.STUDY,),
+    "network": (network.STUDY,),
+    "pace": (pace.STUDY,),
 }
-ONLY_IF_NAMED = ("frontier", "broadcasts")  # they take long
+ONLY_IF_NAMED = ("frontier", "broadcasts", "network", "pace")  # they take long
 
 
 def find(names: Sequence[str]) -> list[Study]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from partage.checks import count
+from partage.simulate.bars import Bars, Lone, bars_of, lone_games
 from partage.simulate.chunk import Task
 from partage.simulate.fold import Folded, join
 from partage.simulate.parallel import Chunk, Play, compile_rule, cut
@@ -15,7 +16,26 @@ from partage.studies.results import Played
 from partage.studies.study import Study
 
 CHUNKS = ".chunks"
-Plan = dict[tuple[str, int], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class _Need:
+    """The names of the work for one line at one place: its task, and 2-UCB alone.
+
+    Where agents differ, 2-UCB is also played alone by each kind of them (`lone`).
+    """
+
+    task: str
+    alone: str
+    lone: Lone | None
+    by_class: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        return {self.task, self.alone, *self.by_class}
+
+
+Plan = dict[tuple[str, int], _Need]
 
 
 @dataclass
@@ -80,7 +100,7 @@ def play_studies(
         {trial.name: need(replace(trial, seed=seed), trial.most_runs) for trial in study.trials} for study in studies
     ]
     tasks = [work.task for work in works.values() if isinstance(work.task, Task)]
-    for task in {type(task.rule): task for task in tasks}.values():
+    for task in {(type(task.rule), task.game.uneven): task for task in tasks}.values():
         compile_rule(task)
     _play(list(works.values()), spread, store, progress)
     return [
@@ -90,7 +110,7 @@ def play_studies(
 
 
 def _plan(study: Study, seed: int, need: Callable[[Task | Trial, int | None], str]) -> Plan:
-    """Return the names of the work for each line and place of a study: its task, and 2-UCB alone."""
+    """Return what is needed for each line and place of a study."""
     plan = {}
     for line in study.lines:
         for at in study.places(line):
@@ -106,7 +126,9 @@ def _plan(study: Study, seed: int, need: Callable[[Task | Trial, int | None], st
                 underwriting=line.underwriting,
             )
             alone, most = alone_task(task, task.checkpoints), line.most_runs(at)
-            plan[line.name, at] = need(task, most), need(alone, most)
+            lone = lone_games(task.game) if task.game.traits else None
+            by_class = [need(alone_task(task, game=game), most) for game in (lone.games if lone else ())]
+            plan[line.name, at] = _Need(need(task, most), need(alone, most), lone, tuple(by_class))
     return plan
 
 
@@ -140,17 +162,24 @@ def _played(
     study: Study, plan: Plan, trials: dict[str, str], works: dict[str, _Work], runs: int, seed: int
 ) -> Played:
     """Put the results of one study together."""
-    needed = {digest for digests in plan.values() for digest in digests} | {*trials.values()}
+    needed = {name for one in plan.values() for name in one.names} | {*trials.values()}
     folded = {digest: works[digest].joined() for digest in needed}
 
-    def result(digest: str, alone: dict[str, Estimate]) -> Result:
+    def result(digest: str, alone: dict[str, Estimate], bars: Bars | None = None) -> Result:
         work, task = works[digest], works[digest].task
         assert isinstance(task, Task)
         played = len(folded[digest].figures)
         settings = task.game, task.rule, task.settlement, played, task.seed
-        return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone)
+        return Result(*settings, work.seconds, folded[digest], task.checkpoints, alone, bars=bars)
 
-    alones = {key: result(alone, {}) for key, (_, alone) in plan.items()}
-    results = {key: result(task, {"two-ucb": alones[key].overall_regret}) for key, (task, _) in plan.items()}
+    def compared(one: _Need, alone: Result) -> Result:
+        if one.lone is None:  # all agents are equal, or arms change, and then no learner alone is a bar
+            changes = result(one.task, {}).game.changes
+            return result(one.task, {} if changes else {"two-ucb": alone.overall_regret})
+        bars, regret = bars_of(one.lone, {"two-ucb": [folded[name].figures[:, 0] for name in one.by_class]})
+        return result(one.task, regret, bars)
+
+    alones = {key: result(one.alone, {}) for key, one in plan.items()}
+    results = {key: compared(one, alones[key]) for key, one in plan.items()}
     tried = {name: folded[digest].figures for name, digest in trials.items()}
     return Played(study, runs, seed, sum(works[digest].seconds for digest in needed), results, alones, tried)

@@ -103,11 +103,11 @@ class Dots(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a path: two estimates, and the value of the parameter that gives it."""
+    """A point of a path: two estimates, and the value of the parameter that gives it, unless the axis shows it."""
 
     x: Estimate
     y: Estimate
-    label: str
+    label: str = ""
 
 
 class Path(NamedTuple):
