@@ -10,11 +10,13 @@ from tests.support.sequences import Table, created
 from partage.ledger.events import Claim, Commit, Tick
 from partage.ledger.state import State
 from partage.ledger.verify import verify
+from partage.rules import live_rules
 
 MEANS = (0.9, 0.5, 0.3)
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("balanced-glr", {"evidence": "betting"}),
     ("shared-imed", {"lead": 2.0, "clock": 0.5}),
+    ("network-glr", {"lead": 2.0}),
 ]
 
 
@@ -31,8 +33,15 @@ def play(table: Table, rounds: int, seed: int) -> None:
             table.now += draw.randrange(50)
 
 
-@pytest.mark.parametrize(("rule", "parameters"), VARIANTS)
-@pytest.mark.parametrize("settlement", ["none", "equal-share-expected", "pool"])
+@pytest.mark.parametrize(
+    ("rule", "parameters", "settlement"),
+    [
+        (rule, parameters, settlement)
+        for rule, parameters in VARIANTS
+        for settlement in ("none", "equal-share-expected", "pool")
+        if settlement in live_rules()[rule]().settlements
+    ],
+)
 def test_a_collaboration_from_its_creation_to_its_verified_ledger(
     rule: str, parameters: dict[str, Any], settlement: str
 ) -> None:
@@ -53,10 +62,13 @@ def test_a_collaboration_from_its_creation_to_its_verified_ledger(
     if rule == "balanced-glr":
         assert table.state.board.active == [True, False, False], "the bets eliminate"
         assert table.state.board.state["leader"] == 0
+    elif rule == "network-glr":
+        assert table.state.target() == 0
+        assert table.state.board.state["told"] > 50
     else:
         assert table.state.board.active == [True, True, True], "nothing is eliminated"
     table.close()
-    for kind in (Claim, Commit, Tick):
+    for kind in (Claim, Commit, *([Tick] if table.state.rule.clocked else [])):
         assert any(isinstance(event, kind) for event in table.events)
     whole = verify(table.lines())
     assert whole.ok, whole.problem

@@ -26,6 +26,7 @@ RULES = [
     ("balanced-glr", {"indifference": False}),
     ("balanced-glr", {"evidence": "betting", "indifference": False}),
     ("shared-imed", {}),
+    ("network-glr", {}),
 ]
 
 
@@ -59,6 +60,7 @@ def test_the_board_is_that_of_the_others_broadcasts(create: Create, happens: lis
     again = Board(expected.horizon, expected.tie_order, list(expected.public))
     again.record = state.board.record.copy()
     again.by_member = {member: record.copy() for member, record in state.board.by_member.items()}
+    again.shares, again.lapses = dict(state.board.shares), list(state.board.lapses)
     again.clock, again.all_pulls = state.board.clock, state.board.all_pulls
     for _ in range(again.arms + 1):
         state.rule.revise(again)

@@ -12,7 +12,7 @@ from tests.support.sequences import Table, created
 
 from partage.ledger import moves
 from partage.ledger.chain import GENESIS, line, seal
-from partage.ledger.events import AnyEvent, Claim, Commit, Consent, Join, Leave, Reveal, Run, Tell
+from partage.ledger.events import FORMAT, AnyEvent, Claim, Commit, Consent, Join, Leave, Reveal, Run, Tell
 from partage.ledger.keys import Key
 from partage.ledger.moves import Turn
 from partage.ledger.refusals import Refused
@@ -235,7 +235,9 @@ def test_a_row_in_a_members_name_is_found(reader: str | None) -> None:
         without = msgspec.structs.replace(event, signature=UNSET, number=UNSET)
         assert "sign" in problem([*events[:where], without, *events[where + 1 :]], reader)
     claim = table.state.members["a1"].claim
-    forged = Tell(seq=0, time=events[-1].time, format=5, agent="a1", pull=claim or 0, arm=0, reward=0.0, version=9)
+    forged = Tell(
+        seq=0, time=events[-1].time, format=FORMAT, agent="a1", pull=claim or 0, arm=0, reward=0.0, version=9
+    )
     assert "sign" in problem([*events, forged], reader)
     own = sign(KEYS[4], "tell", "c1", 9000, agent="a1", pull=claim, reward=0.0)
     by_operator = msgspec.structs.replace(forged, number=own.number, signature=own.signature)

@@ -65,7 +65,8 @@ class Remote(Faulty):
 def all_of(state: State) -> tuple[Any, ...]:
     """Return everything a state holds, to compare: with the order of dictionaries, without that of sets."""
     kept = msgspec.msgpack.decode(state.dump())
-    kept["cancelled"] = sorted(kept["cancelled"])
+    for name in ("cancelled", "used_up", "led"):
+        kept[name] = sorted(kept[name])
     for member in kept["members"]:
         member["shares"] = sorted(member["shares"])
     orders = [list(kept["claims"]), list(kept["late"]), *(list(member["answers"]) for member in kept["members"])]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import secrets
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -39,7 +40,8 @@ Fault = str | int | httpx.Response | None
 class App:
     """The application, on an event loop in a thread of its own. `now` is its time in seconds."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> None:
+        self._random_bytes = random_bytes
         self.now = 1_700_000_000.0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="app", daemon=True)
@@ -48,7 +50,10 @@ class App:
         self.operator = Operator(URL, TOKEN, transport=Bridge(self))
 
     async def _open(self, folder: Path) -> tuple[Controller, httpx.ASGITransport]:
-        system = System(clock=lambda: int(self.now * 1000), monotonic=lambda: int(self.now * 1000))
+        def clock() -> int:
+            return int(self.now * 1000)
+
+        system = System(clock=clock, monotonic=clock, random_bytes=self._random_bytes)
         controller = Controller(open_store(f"{folder}/partage.db"), TOKEN, system)
         return controller, httpx.ASGITransport(create_app(controller, limits=GENEROUS))
 

@@ -30,6 +30,7 @@ from partage.ledger.fields import (
 )
 from partage.ledger.refusals import invalid
 from partage.rules import Rule, live_parameters, live_rules, make_rule
+from partage.rules.network_glr import check_arms
 from partage.settle import ALONE, SETTLEMENTS, Settlement, settlement_for
 from partage.tape import Draws
 
@@ -127,6 +128,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
     rule = _checked_rule(config.rule, balance, parameters)
+    _check_compared(rule, len(arms))
     name = _checked_settlement(config, rule, format)
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
@@ -154,9 +156,18 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {5: (), 4: ("signed",)}
+_LATER: dict[int, tuple[str, ...]] = {6: (), 5: (), 4: ("signed",)}
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
+
+
+def _check_compared(rule: "LiveRule", arms: int) -> None:
+    """Refuse more arms than the rule can compare."""
+    if rule.by_contrasts:
+        try:
+            check_arms(arms)
+        except InputError as error:
+            raise invalid("arms", str(error), "too_many_arms") from None
 
 
 def _check_size(settlement: Settlement, arms: int) -> None:
@@ -192,6 +203,14 @@ class LiveRule(Rule, Protocol):
         """How many members may lie without misleading the others."""
 
     @property
+    def offers(self) -> bool:
+        """Whether what an agent may explore depends on what it broadcast before."""
+
+    @property
+    def by_contrasts(self) -> bool:
+        """Whether it compares arms within members only."""
+
+    @property
     def settlements(self) -> tuple[str, ...]:
         """The settlements that fit it."""
 
@@ -210,6 +229,12 @@ class LiveRule(Rule, Protocol):
         self, board: Board, member: Hashable, shares: Collection[int], opened: Collection[int]
     ) -> Collection[int]:
         """Return those of a member's arms that it may explore."""
+
+    def own_leaders(self, board: Board) -> dict[str, int]:
+        """Return the members who commit to an arm of their own, and that arm."""
+
+    def shown(self, board: Board) -> Any:
+        """Return what the board shows of the rule's public state."""
 
     def leading(self, board: Board) -> int | None:
         """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""

@@ -26,6 +26,9 @@ format release terms
                drawn together, by `draw`, `reveal` and `order`. `rotate`, `revoke` and `remove` end tokens and
                memberships.
                Where commits are paid, a `close` states each member's counts in a form that every member can check.
+6      0.2     A `join` may declare the member's own `horizon`, at most the collaboration's, and its `pace`. `used-up`
+               events name arms whose sharers have all used their horizons; such an arm does not hold others back.
+               Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
 ====== ======= ===================================================================================================
 """
 
@@ -36,7 +39,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage.ledger.refusals import Refused
 
-FORMAT = 5  # of new collaborations, and the newest that this release reads
+FORMAT = 6  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -96,6 +99,8 @@ class Join(Requested, frozen=True, kw_only=True, tag="join"):
     """An agent joins and consents to share some arms.
 
     `key` is its public key, in base64, and `tie_commitment` the hash of its nonce, in hex (from format 5 on).
+    `horizon` is how many pulls it will make, where that is fewer than the collaboration's, and `pace` how many in an
+    hour (from format 6 on). The pace limits nothing.
     """
 
     agent: str
@@ -104,6 +109,8 @@ class Join(Requested, frozen=True, kw_only=True, tag="join"):
     invite: str
     key: str | UnsetType = UNSET
     tie_commitment: str | UnsetType = UNSET
+    horizon: int | UnsetType = UNSET
+    pace: float | UnsetType = UNSET
 
 
 class Draw(Event, frozen=True, kw_only=True, tag="draw"):
@@ -180,6 +187,15 @@ class Lapse(Event, frozen=True, kw_only=True, tag="lapse"):
 
     agent: str
     pull: int
+
+
+class UsedUp(Event, frozen=True, kw_only=True, tag="used-up"):
+    """All sharers of these arms have used their horizons: no other arm waits for them (from format 6 on).
+
+    It says so of the sharers, too: members do not see each other's commits, and know from it who has no pulls left.
+    """
+
+    arms: tuple[Arm, ...]
 
 
 class Tick(Event, frozen=True, kw_only=True, tag="tick"):
@@ -297,6 +313,7 @@ AnyEvent = (
     | Tell
     | Commit
     | Lapse
+    | UsedUp
     | Tick
     | Consent
     | Leave

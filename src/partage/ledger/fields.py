@@ -24,6 +24,7 @@ MOST_RUNS = 1000  # in one report of commit pulls
 LONGEST_NAME = 100
 LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
+MOST_PACE = 1e9  # pulls per hour
 LONGEST_CLAIM = 7 * 24 * 3600  # seconds
 MOST_VALUE = 1e12
 MOST_MONEY = 1e9  # of prepaid and underwriting: a float has all micro-units of it, also as a multiple of `value`
@@ -61,6 +62,7 @@ _ALLOWED = {
     "request": f"a text of 1 to {LONGEST_NAME} characters, a new one for each request",
     "shares": "a list of arms of this collaboration, each at most once",
     "shares[]": "the name of an arm",
+    "pace": f"a number above 0, at most {MOST_PACE:,.0f}: pulls per hour",
     "key": "a public Ed25519 key: 32 bytes in base64",
     "tie_commitment": "64 hex digits: the SHA-256 of a nonce of 16 bytes",
     "nonce": "32 hex digits: the 16 bytes whose SHA-256 you joined with",
@@ -103,6 +105,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "reason": _text(LONGEST_REASON),
     "request": _text(LONGEST_NAME),
     "shares": {"max_items": MOST_ARMS, "unique_items": True},
+    "pace": {"exclusive_minimum": 0, "maximum": MOST_PACE},
     "key": {"pattern": "^[A-Za-z0-9+/]{43}=$"},
     "tie_commitment": {"pattern": "^[0-9a-f]{64}$"},
     "nonce": {"pattern": "^[0-9a-f]{32}$"},

@@ -35,7 +35,8 @@ class NewAgent(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 
     """An agent that joins.
 
     `key` is its public Ed25519 key in base64, with which it cosigns and signs. `tie_commitment` is the SHA-256 of
-    its nonce for the tie order, in hex.
+    its nonce for the tie order, in hex. `horizon` is how many pulls it will make, if they are fewer than the
+    collaboration's, and `pace` how many in an hour; the pace limits nothing.
     """
 
     name: str
@@ -43,6 +44,8 @@ class NewAgent(Body, frozen=True, kw_only=True, omit_defaults=True):  # release 
     request: str | None = None
     key: str | None = None
     tie_commitment: str | None = None
+    horizon: int | None = None
+    pace: float | None = None
 
 
 class Reveal(Body, frozen=True, kw_only=True):
@@ -201,8 +204,8 @@ class ArmOnBoard(Struct):
     """An arm on the board: its record (`sum` of rewards over `broadcasts`) and its status.
 
     `lapses` counts the claims that ended without a report since the last broadcast. From the third on the arm is
-    `stalled`: other arms no longer wait for it. `settleable` is false where members may lie and too few of them share
-    the arm.
+    `stalled`: other arms no longer wait for it. An arm is also stalled if it is `used_up`: all its sharers have used
+    their horizons. `settleable` is false where members may lie and too few of them share the arm.
     """
 
     name: str
@@ -218,6 +221,7 @@ class ArmOnBoard(Struct):
     lapses: int = 0
     stalled: bool = False
     settleable: bool = True
+    used_up: bool = False
 
 
 class OpenClaim(Struct):
@@ -227,6 +231,17 @@ class OpenClaim(Struct):
     name: str
     arm: str
     since: int
+
+
+class Out(Struct):
+    """Claims whose rewards are not told: those that are open, the oldest first, and how many have lapsed.
+
+    `text` says so in a sentence.
+    """
+
+    claims: list[OpenClaim]
+    lapsed: int
+    text: str
 
 
 class Aside(Struct):
@@ -243,6 +258,26 @@ class Removed(Struct):
     agent: str
     name: str
     reason: str
+
+
+class Disagreement(Struct):
+    """Members whose rewards of an arm differ from those of the others, or who see two arms differently.
+
+    With `against`, it is about the difference between the two arms. Several agents are named if nothing says which of
+    them differs. `difference` is the first one's mean less that of the others; it is between `low` and `high`.
+    `evidence` is at least log(100): the probability that anything is ever said without reason is at most 0.01. `text`
+    says it in one sentence.
+    """
+
+    arm: str
+    against: str | None
+    agents: list[str]
+    names: list[str]
+    difference: float
+    low: float
+    high: float
+    evidence: float
+    text: str
 
 
 class DrawView(Struct, omit_defaults=True):
@@ -279,7 +314,11 @@ class BoardView(Struct):
     `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
     to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
     most three. `set_aside` has the agents whose broadcasts are not on the board, and `removed` those that the
-    operator removed. `tie_order` is empty until it is fixed; `drawing` says for whom that waits, once it has begun.
+    operator removed. `ends` is when all members who share something will have used their horizons, in milliseconds
+    since 1970, by the paces that they declared; null if one of them declared none. `tie_order` is empty until it is
+    fixed; `drawing` says for whom that waits, once it has begun.
+    `disagreements` says who sees arms differently, and `notes` what the record cannot show, in sentences.
+    `leaders` has the agents who see differences between arms in another way: each commits to an arm of its own.
     """
 
     version: int
@@ -297,6 +336,10 @@ class BoardView(Struct):
     set_aside: list[Aside] = []
     drawing: Drawing | None = None
     removed: list[Removed] = []
+    disagreements: list[Disagreement] = []
+    ends: int | None = None
+    leaders: dict[str, str] = {}
+    notes: list[str] = []
 
 
 class CollaborationView(Struct):
@@ -346,7 +389,8 @@ class AgentView(Struct):
     `aside` is the reason for which the operator set its broadcasts aside; empty if it did not. `claim_in` is the
     seconds until it may claim again. `removed` is the reason for which the operator removed it; it has then also
     `left`. `revoked` says whether the operator ended its token. `receipt` is that of a change of consent. `key` is
-    its public key, and `number` that of its last signed request.
+    its public key, and `number` that of its last signed request. `horizon` is how many pulls it makes in all, and
+    `pace` how many in an hour, if it declared that.
     """
 
     agent: str
@@ -364,6 +408,8 @@ class AgentView(Struct):
     removed: str = ""
     revoked: bool = False
     receipt: Receipt | None = None
+    horizon: int = 0
+    pace: float | None = None
 
 
 class InviteView(Struct):
@@ -395,7 +441,9 @@ class SettlementView(Struct):
 
     `scale` is the fraction of the compensations that is paid, `prepaid` what every member prepaid, and `underwriting`
     the most that the operator may lose; null: there is no limit. `salts`, by agent and in hex, open the entries in
-    the close event's tallies: the operator sees all of them, and a member its own.
+    the close event's tallies: the operator sees all of them, and a member its own. `disagreements` says who sees arms
+    differently; rates are the same for all members. `out` has the claims that are not told, which are not paid for;
+    null if there are none.
     """
 
     closed: bool
@@ -413,6 +461,8 @@ class SettlementView(Struct):
     prepaid: int = 0
     underwriting: int | None = None
     salts: dict[str, str] = {}
+    disagreements: list[Disagreement] = []
+    out: Out | None = None
 
 
 # --- checks ---------------------------------------------------------------------------------------------------

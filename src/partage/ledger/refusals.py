@@ -16,7 +16,7 @@ CODES: dict[str, str] = {
     "unknown_arm": "A field names an arm that is not in this collaboration.",
     "wrong_nonce": "The nonce is not the one that the agent committed to on joining.",
     "reserved_name": "The name stands for somebody else.",
-    "too_many_arms": "The settlement allows fewer arms.",
+    "too_many_arms": "The settlement or the rule allows fewer arms.",
     "unnamed_only": "Commit pulls earn nothing in this collaboration, so they are reported without arm and version.",
     "not_cosigned": "The checkpoint lacks the cosignature of the agent's key.",
     # 401: who is asking

@@ -14,8 +14,10 @@ import msgspec
 from msgspec import UNSET
 
 from partage.board import Board
+from partage.ledger.disagreements import disagreement_views
 from partage.ledger.events import Close
-from partage.ledger.messages import SettlementRow, SettlementView
+from partage.ledger.messages import Disagreement, Out, SettlementRow, SettlementView
+from partage.ledger.outstanding import out_view
 from partage.ledger.state import State
 from partage.ledger.tallies import tallies_of
 from partage.settle import Settlement
@@ -53,6 +55,10 @@ class Inputs(NamedTuple):
         Whether commits are settled with their arms, and the collaboration's format.
     closed
         The close event; None while the collaboration is open.
+    disagreements
+        Who sees arms differently. No amount depends on it.
+    out
+        The claims that are not told.
     """
 
     seq: int
@@ -64,6 +70,8 @@ class Inputs(NamedTuple):
     named: bool
     format: int
     closed: Close | None
+    disagreements: list[Disagreement]
+    out: Out | None
 
     def pulls(self) -> list[list[int]]:
         """Return the settled pulls, one row per agent, one column per arm: with commit pulls if these are named."""
@@ -94,7 +102,8 @@ def inputs(state: State) -> Inputs:
     )
     board = state.board.copy(by_member=False)
     terms = (state.settlement, config.value, config.fee)
-    return Inputs(state.seq, *terms, board, agents, state.names_commits, state.format, state.closed)
+    found = (disagreement_views(state), out_view(state))
+    return Inputs(state.seq, *terms, board, agents, state.names_commits, state.format, state.closed, *found)
 
 
 def settled(given: Inputs) -> Settled:
@@ -189,6 +198,8 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         scale=found.scale,
         prepaid=found.prepaid,
         underwriting=found.underwriting,
+        disagreements=given.disagreements,
+        out=given.out,
     )
 
 

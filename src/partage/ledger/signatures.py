@@ -9,7 +9,7 @@ reward of one is 1.0). Every statement has `collaboration`, `kind` and `number`;
 are named, lists of arms are sorted, and what was left out of a request is null. The other fields are, by kind:
 
 ======== ================================================================
-join     name, shares, key, tie_commitment
+join     name, shares, key, tie_commitment; horizon, pace if declared
 ask      request, explore_only
 tell     pull, reward
 commits  request, runs (a list of {arm, pulls, version}), unnamed

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from partage.board import Board, Pull, Record
+from partage.agreement import Disagreement, disagreements
+from partage.board import MOST_LAPSES, Board, Pull, Record
 from partage.clock import rounded
 from partage.ledger.config import rule_of
 from partage.ledger.events import (
@@ -32,6 +33,7 @@ from partage.ledger.events import (
     SetAside,
     Tell,
     Tick,
+    UsedUp,
 )
 from partage.ledger.fields import alike
 from partage.ledger.ties import REVEAL_SECONDS
@@ -40,7 +42,7 @@ from partage.rules import Rule
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "7"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "8"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -89,11 +91,14 @@ class Member(Struct):
     shares: frozenset[int]
     joined: int
     since: int
-    consents: list[tuple[int, str]]  # (seq, arms as bits) of each consent from joining on, if commits are named
+    consents: list[tuple[int, str]]  # (seq, arms as bits): what it may explore, and since when, if commits are named
+    horizon: int  # the pulls that it makes: the collaboration's, or as many as it declared
+    pace: float | None = None  # pulls per hour, if it declared them
     explore: dict[int, int] = msgspec.field(default_factory=dict)
     commit: dict[int, int] = msgspec.field(default_factory=dict)
     unnamed: int = 0  # commit pulls whose arm the agent did not name
-    used: int = 0  # pulls of the agent's horizon
+    used: int = 0  # pulls of its horizon
+    spent: bool = False  # whether a `used-up` event says that it has no pulls left
     claim: int | None = None
     claimed: int | None = None  # when its last claim was handed out
     reported: int = 0  # the highest version on which it reported commit pulls
@@ -108,6 +113,16 @@ class Member(Struct):
     rotated: int = 0  # the seq of the event that gave it the last one; 0 if that was joining
     revoked: bool = False  # whether the operator ended its token
     removed: str = ""  # why the operator ended its membership; empty if it did not. It has then also `left`
+
+    @property
+    def horizon_left(self) -> int:
+        """The pulls that it may still make."""
+        return self.horizon - self.used
+
+    @property
+    def able(self) -> bool:
+        """Whether it has pulls left, as far as is known here: copies of the ledger hide commit pulls of others."""
+        return not self.spent and self.horizon_left > 0
 
 
 class _Snapshot(Struct):
@@ -129,6 +144,8 @@ class _Snapshot(Struct):
     claims: dict[int, Handed]
     late: dict[int, Handed]
     cancelled: set[int]
+    idle: dict[int, int]
+    used_up: set[int]
     invites: dict[str, str]
     windows: list[Window]
     led: set[int]
@@ -179,6 +196,10 @@ class State:
         self.version = 0  # of the board: the number of broadcasts and set-asides
         self.board = Board(create.horizon, range(arms), [False] * arms)  # ties matter only once the order is fixed
         self.sharers = [0] * arms
+        self._able = [0] * arms  # sharers with pulls left, as far as is known here
+        self._unspent = [0] * arms  # sharers of whom no `used-up` event says that they have none left
+        self.idle: dict[int, int] = {}  # arms whose sharers have no pulls left, and since when
+        self.used_up: set[int] = set()  # those of them of which the ledger says so
         self.members: dict[str, Member] = {}
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
@@ -194,6 +215,7 @@ class State:
         self.pulls_made = 0  # by all agents: claims, and commits that are not hidden from us
         self.led: set[int] = set()  # the arms that ever led
         self._leading = -1
+        self._disagreements: tuple[int, list[Disagreement]] = (0, [])  # of a version
         self.drawing: Drawing | None = None
         self.order: Order | None = None
         self.tie_seed: str | None = None  # until the tie order is fixed
@@ -246,9 +268,13 @@ class State:
         """How long a claim waits for its report, in milliseconds."""
         return math.ceil(self.config.claim_seconds * 1000)
 
-    def target(self) -> int | None:
-        """Return the arm that a commit pulls now: the leader; None while no arm is public or ties have no order."""
-        return None if self._leading < 0 else self._leading
+    def target(self, agent: str | None = None) -> int | None:
+        """Return the arm that a commit pulls now; None while no arm is public or ties have no order.
+
+        It is the leader, unless this agent has a leader of its own.
+        """
+        own_leader = None if agent is None else self.rule.own_leaders(self.board).get(agent)
+        return own_leader if own_leader is not None else None if self._leading < 0 else self._leading
 
     def lapsing(self, now: int) -> list[int]:
         """Return the claims that have waited too long."""
@@ -258,6 +284,12 @@ class State:
                 break
             found.append(pull)
         return found
+
+    def due_used_up(self, now: int) -> list[int]:
+        """Return the arms whose sharers had all used their horizons before now, and of which the ledger is silent."""
+        if self.format < 6:
+            return []
+        return sorted(arm for arm, since in self.idle.items() if since < now and arm not in self.used_up)
 
     def due_tick(self) -> int | None:
         """Return what the clock should show, if it is behind and the rule reads it."""
@@ -309,13 +341,22 @@ class State:
         lookup = self._lookups.setdefault(window.version, Lookup())
         return lookup.allows(window, end, agent, self.members[agent].consents, arm)
 
+    def disagreements(self) -> list[Disagreement]:
+        """Return which members see arms differently, by what is on the board. Nothing depends on it."""
+        if self._disagreements[0] != self.version:
+            self._disagreements = self.version, disagreements(self.board.by_member, self.board.arms)
+        return self._disagreements[1]
+
     # the rule's decisions
 
     def decide(self, agent: str) -> Pull:
         """Return the agent's next pull."""
         member = self.members[agent]
+        own_leader = self.rule.own_leaders(self.board).get(agent)
+        if own_leader is not None:
+            return Pull(own_leader, share=False)
         draws = Draws(self._key, agent=int(agent[1:]) - 1, pull=member.used)  # agents are a1, a2, …
-        shares = self.offered(member, self.open_arms()) if self.rule.tolerate else member.shares
+        shares = self.offered(member, self.open_arms()) if self.rule.offers else member.shares
         return self.rule.decide(self.board, shares, None, draws)
 
     def offered(self, member: Member, opened: Collection[int]) -> Collection[int]:
@@ -329,9 +370,9 @@ class State:
     def blocking_arms(self) -> list[int]:
         """Return the open arms: an agent that shares one of them does not commit.
 
-        Where members may lie there are none: an agent with more than its fair share of an open arm commits.
+        There are none where a rule offers some open arms to some agents only: the others commit.
         """
-        return [] if self.rule.tolerate else self.open_arms()
+        return [] if self.rule.offers else self.open_arms()
 
     def revise(self) -> None:
         """Let the rule decide which arms are active after a broadcast."""
@@ -374,14 +415,15 @@ class State:
             self.members[event.agent].number = event.number
 
     def _join(self, event: Join) -> None:
-        member = Member(event.agent, event.name, frozenset(), event.seq, event.time, [])
+        horizon = self.config.horizon if event.horizon is UNSET else event.horizon
+        member = Member(event.agent, event.name, frozenset(), event.seq, event.time, [], horizon, event.pace or None)
         member.key, member.tie_commitment = event.key or "", event.tie_commitment or ""
         member.number = event.number or 0
         self.members[event.agent] = member
         self.invites[event.invite] = event.agent
         self.names.add(alike(event.name))
         if self.format > 2:
-            self.board.all_pulls = len(self.members) * self.config.horizon
+            self.board.all_pulls += horizon
         self._set_shares(member, event.shares)
 
     def _draw(self, event: Draw) -> None:
@@ -408,8 +450,8 @@ class State:
         self.board.claims[event.arm] += 1
         self._count_claim(event.agent, event.arm, 1)
         member.claim, member.claimed = event.seq, event.time
-        member.used += 1
-        self.pulls_made += 1
+        self._note_consent(member)
+        self._use(member, 1)
         self._remember(member, event.request, Answered(event.seq, event.arm, True, self.version))
         self._note()
 
@@ -421,6 +463,8 @@ class State:
         member.explore[event.arm] = member.explore.get(event.arm, 0) + 1
         before = list(board.active)
         board.broadcast(event.agent, event.arm, event.reward)
+        if event.arm in self.used_up:
+            self._stall(event.arm)
         self.revise()  # in any case, because it also updates the rule's public state
         if decided:
             active = event.active
@@ -446,14 +490,12 @@ class State:
         member = self.members[event.agent]
         for run in event.runs:
             member.commit[run.arm] = member.commit.get(run.arm, 0) + run.pulls
-            member.used += run.pulls
-            self.pulls_made += run.pulls
+            self._use(member, run.pulls)
             if not event.asked:
                 member.reported = max(member.reported, run.version)
         if event.unnamed is not UNSET:
             member.unnamed += event.unnamed
-            member.used += event.unnamed
-            self.pulls_made += event.unnamed
+            self._use(member, event.unnamed)
         arm = event.runs[0].arm if event.asked else -1
         self._remember(member, event.request, Answered(event.seq, arm, False, self.version))
 
@@ -461,7 +503,16 @@ class State:
         handed = self.late[event.pull] = self.claims.pop(event.pull)
         self.board.claims[handed.arm] -= 1
         self._miss(handed.arm)
-        self.members[handed.agent].claim = None
+        self._end_claim(handed.agent)
+        self._note()
+
+    def _used_up(self, event: UsedUp) -> None:
+        for member in self.members.values():
+            if not member.spent and not member.shares.isdisjoint(event.arms):
+                self._spend(member)
+        for arm in event.arms:
+            self.used_up.add(arm)
+            self._stall(arm)
         self._note()
 
     def _tick(self, event: Tick) -> None:
@@ -494,6 +545,46 @@ class State:
 
     # steps that several events have in common
 
+    def _use(self, member: Member, pulls: int) -> None:
+        """Count pulls of a member's horizon."""
+        before = member.able
+        member.used += pulls
+        self.pulls_made += pulls
+        if before and not member.able:
+            self._see_unable(member)
+
+    def _spend(self, member: Member) -> None:
+        """Note that a member has no pulls left: who may not see its commits learns it from a `used-up` event."""
+        before, member.spent = member.able, True
+        for arm in member.shares:
+            self._unspent[arm] -= 1
+        if before:
+            self._see_unable(member)
+
+    def _see_unable(self, member: Member) -> None:
+        """Note which arms nobody can pull any more after this member."""
+        for arm in member.shares:
+            self._able[arm] -= 1
+            self._see_idle(arm)
+
+    def _see_idle(self, arm: int) -> None:
+        """Note whether the arm has sharers and none of them has pulls left.
+
+        Nothing but `used-up` events depends on it, since not everybody sees all pulls. Decisions depend on these
+        events and on who shares the arm, which all members see.
+        """
+        if self._able[arm] or not self.sharers[arm]:
+            self.idle.pop(arm, None)
+        else:
+            self.idle.setdefault(arm, self.time)
+        if self._unspent[arm] and arm in self.used_up:
+            self.used_up.remove(arm)
+            self.board.lapses[arm] -= MOST_LAPSES
+
+    def _stall(self, arm: int) -> None:
+        """Let no other arm wait for this one, and keep count of its lapses for when somebody can pull it again."""
+        self.board.lapses[arm] += MOST_LAPSES
+
     def _set_shares(self, member: Member, shares: tuple[int, ...]) -> None:
         """Let an agent share exactly these arms, and note what that changes."""
         self._withdraw(member, shares)
@@ -505,7 +596,7 @@ class State:
         before, member.shares = member.shares, frozenset(shares)
         if self.names_commits:
             self._forget_consents(member)
-            member.consents.append((self.seq, bits(shares)))
+            member.consents.append((self.seq, bits(shares if member.claim is None or self.format < 6 else ())))
         withdrawn = before - member.shares
         if withdrawn:
             waiting = [*self.claims.items(), *self.late.items()]
@@ -516,11 +607,22 @@ class State:
                     self._drop_claim(pull)
                     self.cancelled.add(pull)
         board = self.board
+        able, unspent, joining = member.able, not member.spent, member.joined == self.seq
+        board.shares[member.id] = member.shares
         for arm in withdrawn:
             self.sharers[arm] -= 1
+            self._able[arm] -= able
+            self._unspent[arm] -= unspent
+            self._see_idle(arm)
             board.shared[arm], board.sharers[arm] = self.sharers[arm] > 0, self.sharers[arm]
         for arm in member.shares - before:
             self.sharers[arm] += 1
+            if joining and not self._unspent[arm] and self.format > 5:
+                board.lapses[arm] = 0  # of others, who can no longer pull it
+                self.used_up.discard(arm)
+            self._able[arm] += able
+            self._unspent[arm] += unspent
+            self._see_idle(arm)
             board.shared[arm], board.sharers[arm] = True, self.sharers[arm]
             if not board.public[arm]:
                 board.public[arm] = board.active[arm] = True
@@ -553,7 +655,22 @@ class State:
         handed = self.claims.pop(pull)
         self._count_claim(handed.agent, handed.arm, -1)
         self.board.claims[handed.arm] -= 1
-        self.members[handed.agent].claim = None
+        self._end_claim(handed.agent)
+
+    def _end_claim(self, agent: str) -> None:
+        """Let an agent without an open claim explore again."""
+        member = self.members[agent]
+        member.claim = None
+        self._note_consent(member)
+
+    def _note_consent(self, member: Member) -> None:
+        """Note what the agent may explore from this event on: nothing while it has an open claim, so it commits."""
+        if not self.names_commits or self.format < 6:
+            return
+        self._forget_consents(member)
+        shares = bits(member.shares if member.claim is None else ())
+        if member.consents[-1][1] != shares:
+            member.consents.append((self.seq, shares))
 
     def _count_claim(self, agent: str, arm: int, change: int) -> None:
         """Count what an agent may still report of an arm."""
@@ -617,6 +734,8 @@ class State:
             claims=self.claims,
             late=self.late,
             cancelled=self.cancelled,
+            idle=self.idle,
+            used_up=self.used_up,
             invites=self.invites,
             windows=list(self.windows),
             led=self.led,
@@ -643,10 +762,14 @@ class State:
         state.members = {member.id: member for member in kept.members}
         state.pulls_made = sum(member.used for member in kept.members)
         if state.format > 2:
-            board.all_pulls = len(state.members) * state.config.horizon
+            board.all_pulls = sum(member.horizon for member in kept.members)
         for member in kept.members:
+            board.shares[member.id] = member.shares
             for arm in member.shares:
                 state.sharers[arm] += 1
+                state._able[arm] += member.able
+                state._unspent[arm] += not member.spent
+        state.idle, state.used_up = kept.idle, kept.used_up
         board.shared = [sharers > 0 for sharers in state.sharers]
         board.sharers = list(state.sharers)
         state.claims, state.late, state.cancelled = kept.claims, kept.late, kept.cancelled
@@ -680,6 +803,7 @@ _FOLD: dict[type, Any] = {
     Claim: State._claim,
     Commit: State._commit,
     Lapse: State._lapse,
+    UsedUp: State._used_up,
     Tick: State._tick,
     Consent: State._consent,
     Leave: State._leave,

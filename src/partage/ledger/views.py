@@ -1,12 +1,13 @@
 """Views of a state, as messages of the API."""
 
+import math
 from collections.abc import Mapping
-from itertools import islice
 
 from msgspec import UNSET
 
 from partage.board import radius
 from partage.ledger import terms
+from partage.ledger.disagreements import disagreement_views
 from partage.ledger.messages import (
     AgentView,
     ArmOnBoard,
@@ -15,14 +16,17 @@ from partage.ledger.messages import (
     CollaborationView,
     Drawing,
     DrawView,
-    OpenClaim,
     Removed,
 )
+from partage.ledger.notes import notes
+from partage.ledger.outstanding import open_claims
 from partage.ledger.refusals import missing
 from partage.ledger.state import State
 from partage.rules import live_parameters
 from partage.rules.influence import can_be_settled
 
+HOUR = 3_600_000  # ms
+LAST_DAY = 253_402_300_799_999  # the end of the year 9999, in ms since 1970
 WAITING = 3  # claims that the board names, the oldest first
 
 
@@ -49,6 +53,7 @@ def board_view(state: State) -> BoardView:
                 lapses=board.lapses[arm],
                 stalled=board.stalled(arm),
                 settleable=not tolerate or not board.public[arm] or can_be_settled(board, arm, tolerate),
+                used_up=arm in state.used_up,
             )
         )
     leader = state.target() if any(board.counts) else None
@@ -62,13 +67,28 @@ def board_view(state: State) -> BoardView:
         balance=config.balance,
         tie_order=_tie_order(state),
         agents=sum(not member.left for member in state.members.values()),
-        state=board.state,
+        state=state.rule.shown(board),
         clock=board.clock,
-        waiting=[] if state.closed else _waiting(state),
+        waiting=[] if state.closed else open_claims(state, WAITING),
         set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
         drawing=_drawing(state),
         removed=[Removed(one.id, one.name, one.removed) for one in state.members.values() if one.removed],
+        disagreements=disagreement_views(state),
+        ends=_ends(state),
+        leaders={agent: config.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
+        notes=notes(state),
     )
+
+
+def _ends(state: State) -> int | None:
+    """Return when all members who share something will have used their horizons, by the paces that they declared.
+
+    None if one of them declared none, or such a slow one that no calendar has the day.
+    """
+    sharing = [one for one in state.members.values() if one.shares]
+    ends = [one.since + one.horizon / one.pace * HOUR for one in sharing if one.pace]
+    last = max(ends, default=math.inf)
+    return math.ceil(last) if len(ends) == len(sharing) and last <= LAST_DAY else None
 
 
 def _drawing(state: State) -> Drawing | None:
@@ -92,14 +112,6 @@ def draw_view(state: State, now: int) -> DrawView:
     until, waiting = state.drawn_until(), state.awaited(now)
     seconds = max(0, until - now) / 1000 if waiting else 0.0
     return DrawView(list(drawing.members), list(drawing.revealed), waiting, until, seconds, state.ordered)
-
-
-def _waiting(state: State) -> list[OpenClaim]:
-    """Return the claims that are open longest."""
-    return [
-        OpenClaim(one.agent, state.members[one.agent].name, state.config.arms[one.arm], one.time)
-        for one in islice(state.claims.values(), WAITING)
-    ]
 
 
 def collaboration_view(state: State, key: str = "") -> CollaborationView:
@@ -177,7 +189,7 @@ def agent_view(state: State, now: int, agent: str) -> AgentView:
         explore=sum(member.explore.values()),
         commit=sum(member.commit.values()),
         left=member.left,
-        horizon_left=config.horizon - member.used,
+        horizon_left=member.horizon_left,
         unnamed=member.unnamed,
         aside=member.aside,
         claim_in=max(0, state.next_claim(member.id) - now) / 1000,
@@ -185,6 +197,8 @@ def agent_view(state: State, now: int, agent: str) -> AgentView:
         number=member.number,
         removed=member.removed,
         revoked=member.revoked,
+        horizon=member.horizon,
+        pace=member.pace,
     )
 
 

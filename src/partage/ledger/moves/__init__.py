@@ -15,13 +15,14 @@ the tie order's draw. The server plays moves to serve requests; `verify` plays t
 
 from partage.ledger.moves.checks import check_token, closed
 from partage.ledger.moves.commits import commits
-from partage.ledger.moves.membership import check_joined, check_rotated, consent, join, leave, rotate
+from partage.ledger.moves.membership import Declared, check_joined, check_rotated, consent, join, leave, rotate
 from partage.ledger.moves.operator import close, create, remove, renew, revoke, set_aside
 from partage.ledger.moves.order import draw, order, reveal
 from partage.ledger.moves.pulls import PullRows, ask, lapse, tell, tick
 from partage.ledger.moves.turn import Turn
 
 __all__ = [
+    "Declared",
     "PullRows",
     "Turn",
     "ask",

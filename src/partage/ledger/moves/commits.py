@@ -43,9 +43,9 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
         if not any(state.board.public):
             raise no_public_arm()
         order(turn)
-    left = state.config.horizon - member.used
+    left = member.horizon_left
     if sum(run.pulls for run in runs) + unnamed > left:
-        sentence = f"These are more pulls than the horizon has left: {left:,} of {state.config.horizon:,}."
+        sentence = f"These are more pulls than the horizon has left: {left:,} of {member.horizon:,}."
         raise conflict("too_many_pulls", sentence, "runs" if runs else "unnamed")
     reported = member.reported
     right: set[int] = set()  # arms that were already checked at this version

@@ -1,11 +1,12 @@
 """Joining, consent, new tokens, leaving."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from partage.ledger.events import Consent, Join, Leave, Rotate
-from partage.ledger.fields import alike, checked_member_name, not_allowed
+from partage.ledger.fields import MOST_PACE, alike, checked_member_name, not_allowed
 from partage.ledger.moves.checks import (
     check_number,
     check_signature,
@@ -18,11 +19,21 @@ from partage.ledger.moves.checks import (
     token_ended,
     wrong_signature,
 )
-from partage.ledger.moves.pulls import lapse
+from partage.ledger.moves.pulls import lapse, name_used_up
 from partage.ledger.moves.turn import Turn
-from partage.ledger.refusals import conflict, forbidden
+from partage.ledger.refusals import conflict, forbidden, invalid
 from partage.ledger.signatures import Signed, is_signed, named
 from partage.ledger.state import State
+
+
+class Declared(NamedTuple):
+    """What an agent declares as it joins: how many pulls it will make, and how many in an hour."""
+
+    horizon: int | UnsetType = UNSET
+    pace: float | UnsetType = UNSET
+
+
+NOTHING = Declared()
 
 
 def join(
@@ -32,13 +43,15 @@ def join(
     invite: str,
     tie_commitment: str | UnsetType = UNSET,
     key: str | UnsetType = UNSET,
+    declared: Declared = NOTHING,
     *,
     unique: bool = False,
 ) -> Join:
     """Let an agent join with an unused invite.
 
     From format 5 on, it may commit to a nonce for the tie order, and bring a public key, with which it signs. Its
-    name must be normal and unique from format 5 on, and with `unique` in any format.
+    name must be normal and unique from format 5 on, and with `unique` in any format. From format 6 on, it may declare
+    its horizon and its pace.
     """
     state = still_open(turn)
     if invite in state.invites:
@@ -46,7 +59,9 @@ def join(
     if unique or state.format > 4:
         _check_name(state, name)
     if state.format > 4:
-        _check_joining(turn, name, shares, tie_commitment, key)
+        _check_joining(turn, name, shares, tie_commitment, key, declared)
+    _check_declared(state, declared)
+    name_used_up(turn, turn.now + 1)  # others wait again for such an arm if the agent shares it
     agent = f"a{len(state.members) + 1}"
     return turn.write_asked(
         Join,
@@ -56,13 +71,15 @@ def join(
         invite=invite,
         tie_commitment=tie_commitment if state.format > 4 else UNSET,
         key=key if state.format > 4 else UNSET,
+        **declared._asdict(),
     )
 
 
 def check_joined(state: State, joined: Join, signed: Signed | None) -> None:
     """Check a repeated `join`: where the first was signed with the agent's key, or must be, this one is too."""
     if state.format > 4 and joined.key is not UNSET:
-        _check_join_signed(state, signed, joined.name, joined.shares, joined.tie_commitment, joined.key)
+        declared = Declared(joined.horizon, joined.pace)
+        _check_join_signed(state, signed, joined.name, joined.shares, joined.tie_commitment, joined.key, declared)
 
 
 def _check_name(state: State, name: str) -> None:
@@ -74,8 +91,28 @@ def _check_name(state: State, name: str) -> None:
         raise conflict("name_taken", sentence, "name")
 
 
+def _check_declared(state: State, declared: Declared) -> None:
+    """Check the horizon and the pace that an agent declares: the collaboration's horizon is the most."""
+    if declared == NOTHING:
+        return
+    if state.format < 6:
+        sentence = "This collaboration was created by an earlier release, whose terms know no horizon of a member."
+        raise conflict("earlier_terms", sentence)
+    horizon, pace = declared
+    if horizon is not UNSET and not 2 <= horizon <= state.config.horizon:
+        sentence = f"Your horizon must be a whole number from 2 to the collaboration's, {state.config.horizon:,}."
+        raise invalid("horizon", sentence)
+    if pace is not UNSET and not 0 < pace <= MOST_PACE:
+        raise not_allowed("pace")
+
+
 def _check_joining(
-    turn: Turn, name: str, shares: Sequence[int], tie_commitment: str | UnsetType, key: str | UnsetType
+    turn: Turn,
+    name: str,
+    shares: Sequence[int],
+    tie_commitment: str | UnsetType,
+    key: str | UnsetType,
+    declared: Declared,
 ) -> None:
     """Check the key that an agent brings: it is nobody else's, and where the join is signed, it signed it."""
     state, signed = turn.state, turn.signed
@@ -87,7 +124,7 @@ def _check_joining(
             raise wrong_signature("The request is signed, and brings no key.")
         return
     _check_key(state, key)
-    _check_join_signed(state, signed, name, shares, tie_commitment, key)
+    _check_join_signed(state, signed, name, shares, tie_commitment, key, declared)
 
 
 def _check_join_signed(
@@ -97,13 +134,19 @@ def _check_join_signed(
     shares: Sequence[int],
     tie_commitment: str | UnsetType,
     key: str,
+    declared: Declared,
 ) -> None:
     """Check that the key which an agent brings signed its join, where it is signed or must be."""
     if signed is None:
         if state.config.signed is True:
             raise signature_required()
         return
-    contents = {"name": name, "shares": named(shares, state.config.arms), "tie_commitment": tie_commitment or None}
+    contents: dict[str, Any] = {
+        "name": name,
+        "shares": named(shares, state.config.arms),
+        "tie_commitment": tie_commitment or None,
+    }
+    contents |= {name: value for name, value in declared._asdict().items() if value is not UNSET}
     if not is_signed(key, signed, "join", state.config.collaboration, key=key, **contents):
         raise wrong_signature()
 
@@ -132,6 +175,7 @@ def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None =
     if request is None and member.shares == frozenset(shares):
         return None
     lapse(turn)
+    name_used_up(turn, turn.now + 1)  # others wait again for such an arm if the agent shares it
     return turn.write_asked(Consent, agent=agent, shares=tuple(sorted(set(shares))), request=request).seq
 
 

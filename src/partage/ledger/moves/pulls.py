@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from partage.ledger.events import AnyEvent, Claim, Commit, Lapse, Run, Tell, Tick
+from partage.ledger.events import AnyEvent, Claim, Commit, Lapse, Run, Tell, Tick, UsedUp
 from partage.ledger.moves.checks import (
     check_number,
     check_signature,
@@ -35,15 +35,15 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
     if member.claim is not None:
         return Answered(member.claim, state.claims[member.claim].arm, True, state.version)
     check_number(turn, member)
-    if member.used >= state.config.horizon:
-        raise conflict("horizon_used", f"All {state.config.horizon:,} pulls of the horizon are used.")
+    if not member.able:
+        raise conflict("horizon_used", f"All {member.horizon:,} pulls of the horizon are used.")
     if not any(state.board.public):
         raise no_public_arm()
     order(turn)
     tick(turn)
     arm, share = state.decide(agent)
     if share and turn.now < state.next_claim(agent):
-        leader = state.target()
+        leader = state.target(agent)
         assert leader is not None  # some arm is public
         arm, share = leader, False
     if share:
@@ -56,10 +56,17 @@ def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answ
     return Answered(commit.seq, arm, False, state.version)
 
 
+def name_used_up(turn: Turn, before: int) -> None:
+    """Name the arms whose sharers have had no pulls left since before a time."""
+    if arms := turn.state.due_used_up(before):
+        turn.write(UsedUp, arms=tuple(arms))
+
+
 def lapse(turn: Turn) -> None:
-    """Let every claim lapse that has waited too long."""
+    """Let every claim lapse that has waited too long, and name the arms whose sharers have no pulls left."""
     state = turn.state
     if state.closed is None:
+        name_used_up(turn, turn.now)
         for pull in state.lapsing(turn.now):
             turn.write(Lapse, agent=state.claims[pull].agent, pull=pull)
 

@@ -135,7 +135,8 @@ def _check_tallies(state: State, event: Close, reader: Reader) -> None:
     if event.tallies is UNSET:
         return
     assert event.commit is not UNSET
-    wrong = wrong_form(event.tallies, event.commit, state.led, len(state.members), state.config.horizon)
+    most = max((member.horizon for member in state.members.values()), default=0)
+    wrong = wrong_form(event.tallies, event.commit, state.led, len(state.members), most)
     if wrong:
         raise Wrong(wrong)
     commits = {agent: member.commit for agent, member in state.members.items()}
@@ -167,7 +168,7 @@ def _check_pulls(state: State, event: Close, reader: Reader) -> None:
         if agent == reader.owner or reader.whole:
             if commits != sum(member.commit.values()):
                 raise Wrong(f"it does not state the pulls of agent {agent} as the lines before it count them.")
-        elif not fewest <= commits <= min(most, state.config.horizon - member.used):
+        elif not fewest <= commits <= min(most, member.horizon_left):
             raise Wrong(f"the pulls of agent {agent} do not fit the tallies and its horizon.")
     if sum(event.pulls.values()) != sum(event.explore) + sum(event.commit):
         raise Wrong("the pulls of all agents do not sum to the totals of all arms.")

@@ -28,6 +28,7 @@ from partage.ledger.events import (
     SetAside,
     Tell,
     Tick,
+    UsedUp,
 )
 from partage.ledger.fields import (
     LONGEST_REASON,
@@ -67,6 +68,8 @@ class Replay:
         The salts beside the last line, by agent: those of the close event's tallies.
     ticks
         How often the clock advanced.
+    used_up
+        How many events say of arms that their sharers have no pulls left.
     unsigned
         How many visible rows of members have no signature.
     ceilings_checked
@@ -76,7 +79,7 @@ class Replay:
     def __init__(self, agent: str | None) -> None:
         self.agent = agent
         self.state: TolerantState | None = None
-        self.hidden = self.ticks = self.unsigned = 0
+        self.hidden = self.ticks = self.used_up = self.unsigned = 0
         self.shown: set[str] = set()
         self.salts: dict[str, bytes] = {}
         self.ceilings_checked = False
@@ -124,7 +127,10 @@ class Replay:
             raise Wrong(f"its format differs from that of the first line, which is {state.format}.")
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
-        if not isinstance(event, (Create, Join, Draw, Order, Close, Tick)) and event.agent not in state.members:
+        if (
+            not isinstance(event, (Create, Join, Draw, Order, Close, Tick, UsedUp))
+            and event.agent not in state.members
+        ):
             raise Wrong("its agent has not joined.")
         if isinstance(event, Close):
             self._check_owner()
@@ -138,6 +144,8 @@ class Replay:
             self.unsigned += 1  # a new token without a signature is from the operator
         if isinstance(event, Tick):
             self._check_tick(state, event)
+        elif isinstance(event, UsedUp):
+            self._check_used_up(state, event)
         elif isinstance(event, Commit):
             self.shown.add(event.agent)
         elif isinstance(event, Claim) and self.hidden and event.request and event.agent not in self.shown:
@@ -160,6 +168,18 @@ class Replay:
             raise Wrong("it has a number without a signature, or a signature without a number.")
         if event.number is not UNSET and event.signature is not UNSET:
             turn.signed = Signed(event.number, event.signature)
+
+    def _check_used_up(self, state: TolerantState, event: UsedUp) -> None:
+        """Check the arms whose sharers have no pulls left; where commit pulls are hidden, that it is possible."""
+        self.used_up += 1
+        due = [state.due_used_up(event.time), state.due_used_up(event.time + 1)]  # the latter before somebody joins
+        if self.hidden:
+            owner = state.members.get(self.owner or "")
+            able = owner.shares if owner is not None and owner.able else frozenset()
+            shared = {arm for arm in event.arms if arm < state.board.arms and state.sharers[arm]}
+            due = [sorted(shared - able - state.used_up)]
+        if state.format < 6 or not event.arms or list(event.arms) not in due:
+            raise Wrong("it names other arms than those whose sharers have no pulls left.")
 
     def _check_tick(self, state: TolerantState, event: Tick) -> None:
         """Check a tick of the clock. Where commit pulls are hidden, only that such a tick is possible."""
@@ -203,7 +223,8 @@ def _join(turn: Turn, event: Join) -> None:
     _check_arms(turn.state, event.shares)
     checked_commitment(event.tie_commitment or None)
     checked_key(event.key or None)
-    moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment, event.key)
+    declared = moves.Declared(event.horizon, event.pace)
+    moves.join(turn, event.name, event.shares, event.invite, event.tie_commitment, event.key, declared)
 
 
 def _draw(turn: Turn, _event: Draw) -> None:
@@ -275,6 +296,10 @@ def _consent(turn: Turn, event: Consent) -> None:
     moves.consent(turn, event.agent, event.shares, event.request)
 
 
+def _used_up(turn: Turn, event: UsedUp) -> None:
+    turn.write(UsedUp, arms=event.arms)
+
+
 def _tick(turn: Turn, event: Tick) -> None:
     turn.write(Tick, clock=event.clock)
 
@@ -318,6 +343,7 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tell: _tell,
     Commit: _commit,
     Lapse: _lapse,
+    UsedUp: _used_up,
     Tick: _tick,
     Consent: _consent,
     Leave: _leave,
@@ -344,6 +370,8 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
+    elif isinstance(first, UsedUp):
+        what = "says of some arms that their sharers have no pulls left"
     elif isinstance(first, Draw):
         what = f"draws the tie order with the nonces of {len(first.members):,} members"
     elif isinstance(first, Order):

@@ -49,8 +49,8 @@ class TolerantState(State):
         return wanted if wanted == decided else own
 
     def blocking_arms(self) -> list[int]:
-        """Return the arms that are open for certain; none where members may lie."""
-        return [] if self.rule.tolerate else sorted(self._open_arms()[0])
+        """Return the arms that are open for certain; none where some agents are not offered open arms."""
+        return [] if self.rule.offers else sorted(self._open_arms()[0])
 
     def revise(self) -> None:
         """Keep the stated arms active if that is possible, otherwise those that the rule keeps active."""

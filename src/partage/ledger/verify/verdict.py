@@ -188,6 +188,10 @@ def _describe_copy(found: Verified, replay: "Replay", state: State) -> None:
     found.trusted.append(f"{replay.hidden:,} lines are hidden: other agents' commit pulls, {allowed} horizons allow.")
     if replay.ticks:
         found.trusted.append("The clock counts hidden commit pulls too; only the order of its ticks was checked.")
+    if replay.used_up:
+        found.trusted.append(
+            "The members of whom a used-up line says that they have no pulls left: most of their pulls are hidden."
+        )
     closed, owner = state.closed, replay.owner
     if owner is None:
         found.trusted.append("It does not show whose copy this is; pass the agent to check its row.")
