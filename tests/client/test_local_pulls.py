@@ -192,3 +192,26 @@ def test_a_late_report_is_lost_and_the_loop_goes_on(new: New, caplog: pytest.Log
     assert agent.unpaid == 4
     assert sum(live.state.members[agent.id].commit.values()) == 6
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
+
+
+def test_an_agent_that_shares_nothing_does_not_run_ahead_of_those_who_explore(new: New) -> None:
+    live = new(["a", "b"], horizon=100_000)
+    other = live.join("a", "b")
+    with live.joined() as agent:
+        began = live.now
+        assert {agent.ask().share for _ in range(80)} == {False}
+        assert 6 <= live.now - began <= 8
+        live.broadcast(other, 0.5)
+        agent.play(lambda arm: 0.5, 10_000)
+        assert 30 <= live.now - began <= 60  # an eighth more pulls on each board: it does not wait for ever
+
+
+def test_an_agent_does_not_wait_where_nobody_can_explore(new: New) -> None:
+    live = new(["a", "b"], horizon=100_000)
+    other = live.join("a", "b")
+    live.broadcast(other, 0.5)
+    live.consent(other)
+    with live.joined() as agent:
+        began = live.now
+        agent.play(lambda arm: 0.5, 1000)
+        assert live.now - began <= 1

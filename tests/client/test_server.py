@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,7 +101,9 @@ def test_a_hundred_agents_learn_as_well_as_the_simulator(server: Server, operato
             await agent.close()
         return [one.pulls for one in played]
 
+    started = time.monotonic()
     played = asyncio.run(play_all())
+    seconds = time.monotonic() - started
     board = operator.board(made.id)
     assert [row.explore + row.commit for row in operator.settlement(made.id).rows] == [pulls] * agents
     assert board.leader == arms[0]
@@ -109,7 +112,8 @@ def test_a_hundred_agents_learn_as_well_as_the_simulator(server: Server, operato
     game = Game(bernoulli(means), Sharing.round_robin(agents, len(means)), pulls)
     reference = play(game, BalancedETC(), runs=50, settlement="none", baseline=False).overall_regret
     assert regret <= 2 * reference.mean
-    assert requests_of(server) - before <= 10 * board.version + 20 * agents
+    # A member that waits makes about one request a second, so on a slow machine there are more.
+    assert requests_of(server) - before <= 10 * board.version + agents * (20 + seconds)
 
 
 def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ class Agent(BaseAgent):
         token, so only its owner may read it; if there are arms that nobody shares, or with `own_rewards`, it also
         holds sums of private rewards.
     max_pulls_per_board
-        Local pulls per board version (10) while the agent may still have to explore an arm. After those it waits for
-        a fresh board, at most one second.
+        Local pulls per board (10) while somebody may still explore an arm. After those it waits for a fresh board, at
+        most one second.
     own_rewards
         How many of its own private rewards of each arm the agent uses when it commits (0). It then pulls the arm with
         the highest mean of the broadcasts and these rewards, and reports such pulls without their arm: nobody learns
@@ -87,10 +87,18 @@ class Agent(BaseAgent):
         invite: str,
         name: str,
         shares: Collection[str],
+        *,
+        horizon: int | None = None,
+        pace: float | None = None,
         **options: Unpack[Options],
     ) -> Self:
-        """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
-        agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
+        """Join a collaboration; if the state file already holds this agent, resume it and share these arms.
+
+        An agent that will make fewer pulls than the collaboration's horizon can declare its own `horizon`, and its
+        `pace` in pulls per hour. The pace limits nothing: it lets all members see how long exploration may last.
+        """
+        saved = saved_or_new(url, collaboration, options, name, shares, declared=(horizon, pace))
+        agent = cls._from(saved, options)
         try:
             agent._protocol.check_forked()
             if not agent._protocol.saved.token:
@@ -125,7 +133,7 @@ class Agent(BaseAgent):
     # pulls
 
     def ask(self) -> Pull:
-        """Return what to pull next. A claim that was not reported yet is returned again."""
+        """Return what to pull next. A claim that was neither told nor deferred is returned again."""
         pull = self._protocol.at_once()
         if pull is None:
             if self._listener is None and self._listens:
@@ -139,6 +147,13 @@ class Agent(BaseAgent):
             self._run(self._protocol.tell(pull, reward))
         else:
             self._protocol.keep_private(pull, reward)
+
+    def defer(self, pull: Pull) -> None:
+        """Go on without the reward of a claim, which comes later; then `tell` takes it, after a restart too.
+
+        Meanwhile `ask` returns commit pulls.
+        """
+        self._run(self._protocol.defer(pull))
 
     def play(self, pull_arm: Callable[[str], float], steps: int) -> Played:
         """Ask, pull and tell this many times, or until the horizon or the close; then report all commit pulls."""

@@ -59,10 +59,18 @@ class AsyncAgent(BaseAgent):
         invite: str,
         name: str,
         shares: Collection[str],
+        *,
+        horizon: int | None = None,
+        pace: float | None = None,
         **options: Unpack[Options],
     ) -> Self:
-        """Join a collaboration; if the state file already holds this agent, resume it and share these arms."""
-        agent = cls._from(saved_or_new(url, collaboration, options, name, shares), options)
+        """Join a collaboration; if the state file already holds this agent, resume it and share these arms.
+
+        An agent that will make fewer pulls than the collaboration's horizon can declare its own `horizon`, and its
+        `pace` in pulls per hour. The pace limits nothing: it lets all members see how long exploration may last.
+        """
+        saved = saved_or_new(url, collaboration, options, name, shares, declared=(horizon, pace))
+        agent = cls._from(saved, options)
         try:
             agent._protocol.check_forked()
             if not agent._protocol.saved.token:
@@ -99,7 +107,7 @@ class AsyncAgent(BaseAgent):
     # pulls
 
     async def ask(self) -> Pull:
-        """Return what to pull next. A claim that was not reported yet is returned again."""
+        """Return what to pull next. A claim that was neither told nor deferred is returned again."""
         self._in_a_row += 1
         if self._in_a_row >= IN_A_ROW:
             self._in_a_row = 0
@@ -117,6 +125,13 @@ class AsyncAgent(BaseAgent):
             await self._run(self._protocol.tell(pull, reward))
         else:
             self._protocol.keep_private(pull, reward)
+
+    async def defer(self, pull: Pull) -> None:
+        """Go on without the reward of a claim, which comes later; then `tell` takes it, after a restart too.
+
+        Meanwhile `ask` returns commit pulls.
+        """
+        await self._run(self._protocol.defer(pull))
 
     async def play(self, pull_arm: Callable[[str], float | Awaitable[float]], steps: int) -> Played:
         """Ask, pull and tell this many times, or until the horizon or the close; then report all commit pulls."""

@@ -9,11 +9,12 @@ from typing import ClassVar, TypedDict
 
 import httpx
 
+from partage.checks import count, number_from
 from partage.client import statefile
 from partage.client.address import checked_url
 from partage.client.effects import Answer, Lost, Send
 from partage.client.protocol import Protocol
-from partage.client.pulls import checked_names
+from partage.client.pulls import Pull, checked_names
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.files import write_atomically
@@ -74,6 +75,11 @@ class BaseAgent:
         return list(self._protocol.saved.shares)
 
     @property
+    def deferred(self) -> list[Pull]:
+        """The claims whose rewards come later, in the order in which `ask` returned them; `tell` takes each."""
+        return self._protocol.deferred
+
+    @property
     def terms(self) -> str:
         """What the settlement means for the agent, as the controller said when it joined; empty if it did not."""
         return self._protocol.terms
@@ -110,13 +116,21 @@ class BaseAgent:
 
 
 def saved_or_new(
-    url: str, collaboration: str, options: Options, name: str = "", shares: Collection[str] = (), token: str = ""
+    url: str,
+    collaboration: str,
+    options: Options,
+    name: str = "",
+    shares: Collection[str] = (),
+    token: str = "",
+    declared: tuple[int | None, float | None] = (None, None),
 ) -> AgentState:
     """Return the agent of the state file, or a new one if there is no file yet."""
     name = normal(name) if isinstance(name, str) else name  # as the controller stores it
     url, state, names = checked_url(url), options.get("state"), checked_names("shares", shares)
     if state is None or not Path(state).exists():
-        return AgentState(url=url, collaboration=collaboration, name=name, shares=names, token=token)
+        new = AgentState(url=url, collaboration=collaboration, name=name, shares=names, token=token)
+        new.horizon, new.pace = _checked(*declared)
+        return new
     saved = statefile.read(Path(state))
     if (saved.url, saved.collaboration) != (url, collaboration):
         raise InputError(
@@ -127,7 +141,16 @@ def saved_or_new(
         raise InputError(f"The state file {state} belongs to an agent with another token; use another file.")
     if not saved.token:  # an earlier join did not succeed
         saved.name, saved.shares = name, names
+        saved.horizon, saved.pace = _checked(*declared)
     return saved
+
+
+def _checked(horizon: int | None, pace: float | None) -> tuple[int | None, float | None]:
+    """Return what an agent declares as it joins."""
+    own = None if horizon is None else count("The horizon of an agent", horizon, at_least=2)
+    if pace is not None and not number_from("The pace", pace, low=0):
+        raise InputError("The pace is 0; it must be a number above 0: pulls per hour.")
+    return own, None if pace is None else float(pace)
 
 
 def resumed(state: str | os.PathLike[str], token: str = "") -> AgentState:

@@ -1,15 +1,17 @@
 """Claims: explore pulls that the controller hands out, and whose rewards are broadcast."""
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection
 
 from partage.client.calls import Calls
 from partage.client.effects import Steps, Wait
 from partage.client.errors import Closed, Refused
-from partage.client.following import Following
+from partage.client.following import REREAD, Following
 from partage.client.pulls import Pull
 from partage.client.receipts import Receipts, Sent
-from partage.client.statefile import AgentState
+from partage.client.statefile import AgentState, Deferred
+from partage.errors import InputError
 from partage.ledger import events, messages
 from partage.ledger.checkpoints import Checkpoint
 from partage.ledger.events import Claim, Tell
@@ -20,12 +22,12 @@ log = logging.getLogger("partage.client")
 
 
 class Claims:
-    """The agent's claims: at most one is open.
+    """The agent's claims: the controller waits for at most one.
 
     Attributes
     ----------
     open
-        The claim that was handed out and not reported yet.
+        The claim that was handed out and neither reported nor deferred yet.
     unsure
         Whether the controller may have handed out a claim that this client does not know about.
     """
@@ -42,6 +44,7 @@ class Claims:
         self._receipts = receipts
         self.open: Pull | None = None
         self._last: Pull | None = None
+        self._handed_at = -math.inf  # when the last claim came; before a restart, nobody knows
         self.unsure = True
 
     def ask(self) -> Steps[bool]:
@@ -57,10 +60,54 @@ class Claims:
         if answer.status != 204:
             claim = self._calls.decode(messages.Pull, answer)
             yield from self._check(claim, seen)
+            if claim.pull != self._saved.claim:
+                self._handed_at = self._following.now()
             yield from self._count(claim.pull)
+            self.unsure, self._following.left_at_start = False, None
+            if self._is_out(claim.pull):  # its reward comes later, and it has not lapsed
+                self._following.out_until = self._following.now() + max(REREAD, self._following.claim_seconds / 8)
+                return False
             self.open = self._last = Pull(claim.arm, True, False, claim.version, claim.pull)
         self.unsure, self._following.left_at_start = False, None
         return self.open is None
+
+    def defer(self, pull: Pull) -> Steps[None]:
+        """Go on without the reward of a claim. The claim is written to disk first."""
+        if pull.number is None:
+            raise InputError("This is a commit pull, whose reward is never reported; only a claim can be deferred.")
+        if self._is_out(pull.number):
+            return
+        if self.open is None or pull.number != self.open.number:
+            raise InputError(f"Claim {pull.number} is not open; defer the claim that ask returned last.")
+        self._following.out_until = self._handed_at + self._following.claim_seconds
+        self._saved.deferred.append(Deferred(pull.number, pull.arm, pull.version))
+        self.drop()
+        yield from self._save()
+
+    @property
+    def deferred(self) -> list[Pull]:
+        """The claims whose rewards come later."""
+        return [Pull(one.arm, True, False, one.version, one.number) for one in self._saved.deferred]
+
+    def _is_out(self, number: int) -> bool:
+        return any(one.number == number for one in self._saved.deferred)
+
+    def _take_back(self, number: int) -> None:
+        """Forget that a claim is deferred; once no reward is out, the agent may explore again."""
+        for one in self.deferred:
+            if one.number == number:
+                self._last = one
+        self._saved.deferred = [one for one in self._saved.deferred if one.number != number]
+        if number == self._saved.claim:
+            self._following.out_until = -math.inf
+
+    def withdraw(self, shares: Collection[str]) -> None:
+        """Forget the claims on arms that the agent no longer shares: the controller cancelled them."""
+        if self.open is not None and self.open.arm not in shares:
+            self.drop()
+        for one in self.deferred:
+            if one.arm not in shares and one.number is not None:
+                self._take_back(one.number)
 
     def tell(self, pull: int, reward: float) -> Steps[None]:
         """Send the reward of a claim. It is written to disk first, so that a crash does not lose it."""
@@ -68,6 +115,7 @@ class Claims:
             yield from self.tell_again()
         if self.open is not None and self.open.number == pull:
             self.drop()
+        self._take_back(pull)
         self._saved.telling = (pull, reward)
         yield from self._save()
         yield from self._send_told()

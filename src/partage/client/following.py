@@ -60,12 +60,16 @@ class Following:
     arms
         The number of each arm, by name.
     horizon, report_every, format, tolerate
-        Pulls per agent, seconds between two reports of commit pulls, the terms of the collaboration, and how many
-        members may lie.
+        The pulls of this agent, seconds between two reports of commit pulls, the terms of the collaboration, and how
+        many members may lie.
     names_commits
         Whether commits are reported with arm and version; otherwise they earn nothing, and their number is enough.
+    claim_seconds
+        How long a claim waits for its report.
     claim_interval, claim_at
         The least seconds between two claims, and the time before which the agent gets no claim.
+    out_until
+        Until when a claim whose reward comes later is open; the agent gets no other before.
     left_at_start
         For an agent that started from a token: the pulls its horizon had left then. None once that is taken into
         account.
@@ -101,7 +105,9 @@ class Following:
         self.horizon = self.format = self.tolerate = 0
         self.report_every = LONGEST
         self.names_commits = True
+        self.claim_seconds = 0.0
         self.claim_interval, self.claim_at = 0.0, -math.inf
+        self.out_until = -math.inf
         self.left_at_start: int | None = None
         self.begun = False
 
@@ -134,21 +140,38 @@ class Following:
     def explores(self) -> bool:
         """Whether the agent shares an open arm and should ask for a claim."""
         assert self.view is not None
-        if self._barren == self.freshness or self._clock() < self.claim_at:
+        if self._barren == self.freshness or self._clock() < self.next_claim:
             return False
         return any(self.view.arms[arm].open for arm in self.shares)
 
     @property
-    def exploration_ahead(self) -> bool:
-        """Whether the agent may still have to explore an arm.
+    def next_claim(self) -> float:
+        """The time before which the agent gets no claim, if it waits for one."""
+        return max(self.claim_at, self.out_until)
 
-        This is possible while any other arm is not eliminated, even if nobody shares that arm now.
+    @property
+    def exploration_ahead(self) -> bool:
+        """Whether somebody may still explore, so that it is worth waiting for a later board.
+
+        The agent itself may have to while any other arm is not eliminated, even if nobody shares that arm now.
         """
         board = self.board
-        if self.doubtful:
+        if self.doubtful or self._others_explore:
             return True
         left = sum(board.active[arm] or not board.public[arm] for arm in range(board.arms))
-        return left > 1 and any(board.active[arm] for arm in self.shares)
+        return left > 1 and self.shares_active
+
+    @property
+    def shares_active(self) -> bool:
+        """Whether the agent shares an active arm."""
+        return any(self.board.active[arm] for arm in self.shares)
+
+    @property
+    def _others_explore(self) -> bool:
+        """Whether several arms are active, and one of them has a sharer with pulls left."""
+        assert self.view is not None
+        active = [arm for arm in self.view.arms if arm.public and arm.active]
+        return len(active) > 1 and any(arm.sharers and not arm.used_up for arm in active)
 
     @property
     def leader(self) -> int | None:
@@ -165,10 +188,12 @@ class Following:
         yield from self.read()  # before the consent: a consent that changes after it is read shows in a later board
         me = yield from self._me()
         if not self._saved.agent:  # started from a token: the controller knows how many pulls are left
-            self._saved.used, self.left_at_start = config.horizon - me.horizon_left, me.horizon_left
+            horizon = me.horizon or config.horizon  # release 0.1 knows no horizon of one member
+            self._saved.used, self.left_at_start = horizon - me.horizon_left, me.horizon_left
         self._take_consent(me)
-        self.horizon = config.horizon
+        self.horizon = me.horizon or config.horizon
         self.names_commits, self.claim_interval = config.named_commits, config.claim_interval
+        self.claim_seconds = config.claim_seconds
         self.tolerate = int(config.parameters.get("tolerate", 0))
         self.report_every = min(max(config.claim_seconds / 4, SHORTEST), LONGEST)
         self.begun = True
@@ -259,6 +284,8 @@ class Following:
             if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=True)):
                 self.doubtful = True  # an agent's consent changed: perhaps this one's
         self.view, self.board = view, board_of(view)
+        if self._saved.agent in view.leaders:
+            self.board.leading = self.arms[view.leaders[self._saved.agent]]
         self.hidden_arms = bool(hidden_arms(self.board))
         self.freshness += 1
 

@@ -147,6 +147,9 @@ class Protocol:
                 "key": saved.private_key.public,
                 "tie_commitment": commitment_to(bytes.fromhex(saved.nonce)),
             }
+        if self.following.format > 5:
+            declared = {"horizon": saved.horizon, "pace": saved.pace}
+            row.fields |= {name: UNSET if value is None else value for name, value in declared.items()}
         yield from self._receipts.check(joined.receipt, None, row)
         self._claims.unsure = False
         yield from self.save()
@@ -158,7 +161,13 @@ class Protocol:
         public = None if key is None else key.public
         commitment = commitment_to(bytes.fromhex(saved.nonce))
         body = NewAgent(
-            name=saved.name, shares=saved.shares, request=saved.join, key=public, tie_commitment=commitment
+            name=saved.name,
+            shares=saved.shares,
+            request=saved.join,
+            key=public,
+            tie_commitment=commitment,
+            horizon=saved.horizon,
+            pace=saved.pace,
         )
         try:
             headers = self._signer.joining(body)
@@ -182,8 +191,7 @@ class Protocol:
         )
         me = yield from self._receipts.fetch(Consented, "PATCH", "/agents/me", body, row)
         self.saved.shares = me.shares
-        if self._claims.open is not None and self._claims.open.arm not in me.shares:
-            self._claims.drop()
+        self._claims.withdraw(me.shares)
         yield from self.save()
         yield from self._begin()
 
@@ -193,7 +201,7 @@ class Protocol:
         yield from self._reports.send()
         yield from self._receipts.send("DELETE", "/agents/me", Leave())
         self.saved.left = True
-        self._claims.open = None
+        self._claims.withdraw(())
         yield from self.save()
 
     def rotate(self) -> Steps[None]:
@@ -272,6 +280,7 @@ class Protocol:
         while claims.open is None:
             view = yield from following.look()
             yield from following.check_consent()
+            claims.withdraw(self.saved.shares)  # the consent may have changed elsewhere
             yield from self._check_end(view)
             explores = following.explores
             if not following.ordered and any(following.board.public):
@@ -319,6 +328,16 @@ class Protocol:
         assert pull.number is not None
         yield from self._begin()
         yield from self._claims.tell(pull.number, reward)
+
+    def defer(self, pull: Pull) -> Steps[None]:
+        """Go on without the reward of a claim, which comes later."""
+        yield from self._begin()
+        yield from self._claims.defer(pull)
+
+    @property
+    def deferred(self) -> list[Pull]:
+        """The claims whose rewards come later."""
+        return self._claims.deferred
 
     def flush(self) -> Steps[None]:
         """Report every commit pull not yet reported."""
@@ -404,8 +423,8 @@ class Protocol:
         ends = [following.stale_at(), reports.next_due()]
         if following.doubtful:
             ends.append(following.next_check())
-        if following.now() < following.claim_at:
-            ends.append(following.claim_at)
+        if following.now() < following.next_claim:
+            ends.append(following.next_claim)
         if self._saves:
             ends.append(self._saved_at + SAVE_EVERY)
         reports.until = min(ends)

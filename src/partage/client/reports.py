@@ -85,7 +85,7 @@ class Reports:
 
     @property
     def too_far_ahead(self) -> bool:
-        """Whether the agent has made as many pulls on this board as it may, while exploration may still come."""
+        """Whether the agent has made as many pulls on this board as it may, while somebody may still explore."""
         return self._following.exploration_ahead and self._made() >= self._allowance
 
     def hand_out(self, arm: int, *, once: bool, own: bool) -> Pull:
@@ -112,15 +112,16 @@ class Reports:
 
     @property
     def _allowance(self) -> int:
-        """How many pulls the agent may make on this board while exploration may still come.
+        """How many pulls the agent may make on this board while somebody may still explore.
 
         Where the rule reads a clock, exploration never ends, and the clock opens the next arm. It advances by a
         quarter at a time: an agent that makes an eighth more pulls than before misses little, even if the sharers of
-        an open arm have stopped.
+        an open arm have stopped. An agent that shares no active arm does not wait for them for long either.
         """
         view = self._following.view
         assert view is not None
-        return max(self._most, self._saved.used // 8) if view.clock else self._most
+        grows = bool(view.clock) or not self._following.shares_active
+        return max(self._most, self._saved.used // 8) if grows else self._most
 
     def _made(self) -> int:
         return self._on_board if self._fresh == self._following.freshness else 0

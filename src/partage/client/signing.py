@@ -78,7 +78,9 @@ class Signer:
         """Return the header that signs a request to join: it proves that the agent has the key that it brings."""
         if body.key is None:
             return {}
-        contents = {"name": body.name, "shares": sorted(body.shares), "key": body.key}
+        contents: dict[str, Any] = {"name": body.name, "shares": sorted(body.shares), "key": body.key}
+        declared = {"horizon": body.horizon, "pace": body.pace}
+        contents |= {name: value for name, value in declared.items() if value is not None}
         return self._header("join", **contents, tie_commitment=body.tie_commitment)
 
     def _header(self, kind: str, /, **contents: Any) -> dict[str, str]:

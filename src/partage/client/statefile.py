@@ -36,6 +36,14 @@ class Rotating(Struct, frozen=True):
     key: str
 
 
+class Deferred(Struct, frozen=True):
+    """A claim whose reward comes later: its number, its arm, and the version of the board it was decided on."""
+
+    number: int
+    arm: str
+    version: int
+
+
 class AgentState(Struct, kw_only=True):
     """An agent, as stored in its state file.
 
@@ -46,6 +54,8 @@ class AgentState(Struct, kw_only=True):
     ----------
     url, collaboration, name, shares
         Where the agent plays, its display name, and the arms it consents to share.
+    horizon, pace
+        How many pulls the agent makes, and how many in an hour, as it declared on joining; None if it did not.
     join
         The id of the request to join: if the answer was lost, the same request returns the same token.
     agent, token
@@ -58,6 +68,8 @@ class AgentState(Struct, kw_only=True):
         The id of the next request for a claim. If its answer was lost, the same request returns the same claim.
     claim
         The number of the last claim that is counted in `used`.
+    deferred
+        Claims whose rewards come later, in the order in which they were handed out.
     telling
         A claim's number and reward, until the controller has acknowledged it.
     runs, report
@@ -94,6 +106,8 @@ class AgentState(Struct, kw_only=True):
     collaboration: str
     name: str = ""
     shares: list[str] = msgspec.field(default_factory=list)
+    horizon: int | None = None
+    pace: float | None = None
     join: str = msgspec.field(default_factory=new_request)
     agent: str = ""
     token: str = ""
@@ -101,6 +115,7 @@ class AgentState(Struct, kw_only=True):
     used: int = 0
     asking: str = msgspec.field(default_factory=new_request)
     claim: int | None = None
+    deferred: list[Deferred] = msgspec.field(default_factory=list)
     telling: tuple[int, float] | None = None
     runs: list[CommitRun] = msgspec.field(default_factory=list)
     report: Commits | None = None
