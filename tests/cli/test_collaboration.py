@@ -148,7 +148,7 @@ def test_more_invites(controller, operator):
         (["create", "Bakers", "--arm=A", "--horizon=9", "--balance=2"], "takes no balance"),
         (["create", "Bakers", "--arm=A", "--horizon=9", "--rule=luck"], "The field rule must be one of"),
         ([*SET, "--set=lead"], "--set must be NAME=VALUE, such as lead=3, with each name at most once; the rule "),
-        ([*SET, "--set=lead=2", "--set=lead=3"], "takes lead, evidence, indifference, tolerate."),
+        ([*SET, "--set=lead=2", "--set=lead=3"], "takes lead, evidence, indifference, tolerate, late."),
         ([*SET, "--set=balance=2"], "use --balance"),
         ([*SET, "--set=stakes=2"], "no such parameter; it takes lead, evidence, indifference"),
         ([*SET, "--set=lead=inf"], "The parameter lead is invalid; it must be a finite number of at least 1"),

@@ -1,6 +1,7 @@
 """`partage demo`."""
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from tests.support.patience import PATIENCE
 
 from partage.demo import bakers, runner
 from partage.environment import for_child
+from partage.ledger.messages import ArmOnBoard, BoardView, Disagreement
 
 BEST = "Moulin du Pont Vieux"
 
@@ -26,6 +28,37 @@ def easy(monkeypatch):
         monkeypatch.setattr(module, "HORIZON", 3000)
     monkeypatch.setattr(bakers, "CHANGES_AT", 10)
     monkeypatch.setattr(bakers, "COMMIT_PAUSE", 0.1)
+
+
+def board_with_trouble() -> BoardView:
+    arm = ArmOnBoard("Moulin Saint-Clair", 90, 70.0, 0.78, 0.3, True, True, 3, 0, True, lapses=1)
+    differs = Disagreement("Moulin Saint-Clair", None, ["a11"], ["L'Épi d'Or"], 0.3, 0.2, 0.4, 9.0, "…")
+    return BoardView(90, False, arm.name, [arm], 100, "balanced-glr", None, [arm.name], 3, disagreements=[differs])
+
+
+def test_with_trouble_the_demo_tells_once_what_the_board_says(tmp_path):
+    played = bakers.Bakers(None, "c1", tmp_path, None, 60.0, late=1.0)
+    played.board = board_with_trouble()
+    played._notice()
+    played._notice()
+    assert played.news == [
+        "A claim on Moulin Saint-Clair has lapsed: somebody is late.",
+        "L'Épi d'Or sees Moulin Saint-Clair differently.",
+    ]
+    calm = bakers.Bakers(None, "c1", tmp_path, None, 60.0)
+    calm.board = board_with_trouble()
+    calm._notice()
+    assert calm.news == []
+
+
+def test_with_trouble_one_baker_differs_and_one_lies(tmp_path):
+    def mean(name, arm, **trouble):
+        dice, played = random.Random(1), bakers.Bakers(None, "c1", tmp_path, None, 60.0, **trouble)
+        return sum(played._reward(dice, name, arm) for _ in range(2000)) / 2000
+
+    assert mean(bakers.LIES, bakers.LIE, late=1.0) == 1.0
+    assert abs(mean(bakers.LIES, bakers.LIE) - bakers.SUPPLIERS[bakers.LIE]) < 0.05
+    assert abs(mean(bakers.DIFFERS, BEST, late=1.0) - bakers.SUPPLIERS[BEST] - bakers.OFFSET) < 0.05
 
 
 @pytest.mark.skipif(os.name == "nt", reason="looks at processes as Unix has them")

@@ -359,13 +359,13 @@ def set_aside_keeps_claims() -> Iterator[None]:
 def horizon_off_by_one() -> Iterator[None]:
     """An agent gets one pull more than its horizon."""
 
-    def ask(original: Any, turn: Any, *others: Any, **named: Any) -> Any:
-        config = turn.state.config
-        msgspec.structs.force_setattr(config, "horizon", config.horizon + 1)
+    def ask(original: Any, turn: Any, agent: str, *others: Any, **named: Any) -> Any:
+        member = turn.state.members[agent]
+        member.horizon += 1
         try:
-            return original(turn, *others, **named)
+            return original(turn, agent, *others, **named)
         finally:
-            msgspec.structs.force_setattr(config, "horizon", config.horizon - 1)
+            member.horizon -= 1
 
     with wrapped(moves, "ask", ask):
         yield

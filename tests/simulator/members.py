@@ -42,6 +42,7 @@ class Habits:
     read: float = 0.05  # it reads ledger, settlement or board
     listens: bool = False
     patience: float = 5.0
+    horizon: int | None = None  # that it declares
 
 
 class Down(Exception):
@@ -149,6 +150,7 @@ class Member:
             if self.file is None:
                 saved = AgentState(url=URL, collaboration=self.collaboration, name=self.name, shares=self.shares)
                 saved.join, saved.asking = bytes_of(16).hex(), bytes_of(16).hex()
+                saved.horizon = self.habits.horizon
             else:
                 saved = msgspec.json.decode(self.file, type=AgentState)
             self.protocol = Protocol(
@@ -374,7 +376,7 @@ class Liar:
     async def exhaust(self, request: str) -> None:
         """Use the whole horizon, and ask for more."""
         state = self._truth().state
-        left = state.config.horizon - state.members[self.agent].used
+        left = state.members[self.agent].horizon_left
         target = state.target()
         if target is None or left < 1 or self.world.random.random() < 0.7:
             return

@@ -25,7 +25,9 @@ class Noted:
 
     def __init__(self, name: str, **parameters: Any) -> None:
         self.rule: Any = make_rule(name, **parameters)
-        self.name = name
+        self.name, self.offers = name, self.rule.offers
+        self.open_arms, self.offered = self.rule.open_arms, self.rule.offered
+        self.own_leaders = self.rule.own_leaders
         self.decisions: list[tuple[int, bool]] = []
 
     def decide(self, board: Board, shares: Any, own: Record) -> Pull:

@@ -101,6 +101,7 @@ def plan_of(world: World) -> Plan:
             leave=rate(0.02, 0.3),
             listens=chance() < 0.5,
             patience=pick((2.0, 10.0)),
+            horizon=random.randint(2, config["horizon"]) if chance() < 0.2 else None,
         )
         for _ in range(members)
     ]

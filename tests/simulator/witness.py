@@ -52,6 +52,7 @@ class Truth:
         self.requests: dict[tuple[str, str], events.AnyEvent] = {}  # by agent and id of the request
         self.joined: dict[str, events.Join] = {}
         self.used: Counter[str] = Counter()  # pulls of each agent
+        self.horizons: dict[str, int] = {}  # the most pulls of each agent
         self.withdrawn: dict[tuple[str, int], int] = {}  # by agent and arm: the last row that withdrew it
         self.over: dict[str, int] = {}  # agents that left or were removed, and the row
         self.revoked: dict[str, int] = {}  # agents whose token ended, and the row
@@ -123,7 +124,9 @@ class Truth:
 
     def _check_pulls(self, event: Any) -> None:
         """No agent makes more pulls than its horizon, and no claim lapses early."""
-        if isinstance(event, events.Claim):
+        if isinstance(event, events.Join):
+            self.horizons[event.agent] = event.horizon if isinstance(event.horizon, int) else self.events[0].horizon
+        elif isinstance(event, events.Claim):
             self.used[event.agent] += 1
         elif isinstance(event, events.Commit):
             self.used[event.agent] += sum(run.pulls for run in event.runs) + (event.unnamed or 0)
@@ -133,8 +136,8 @@ class Truth:
             must(waited >= 1000 * self.events[0].claim_seconds, f"Pull {event.pull} lapsed after {waited} ms.")
         agent = getattr(event, "agent", "")
         must(
-            self.used[agent] <= self.events[0].horizon,
-            f"{agent} made more pulls than the horizon in row {event.seq}.",
+            self.used[agent] <= self.horizons.get(agent, 0),
+            f"{agent} made more pulls than its horizon in row {event.seq}.",
         )
 
     def lines(self, reader: str | None) -> bytes:
@@ -381,7 +384,7 @@ class Witness(Watch):
     def me(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         found, agent = msgspec.json.decode(answer.body, type=messages.AgentView), self.agent_of(handled)
         must(found.agent == agent, "An agent was shown another agent's entry.")
-        must(0 <= found.horizon_left <= truth.events[0].horizon, "An agent has more pulls than its horizon.")
+        must(0 <= found.horizon_left <= truth.horizons[agent], "An agent has more pulls than its horizon.")
         if self._unchanged(handled, truth):
             assert truth.state is not None
             expected = next(view for view in agent_views(truth.state, 0) if view.agent == agent)
@@ -428,7 +431,7 @@ class Witness(Watch):
             known = 0 < pull <= len(truth.rows) and isinstance(truth.events[pull - 1], events.Claim | events.Commit)
             must(not known, "A pull on disk is said not to exist.")
         elif code == "horizon_used":
-            must(state.members[agent].used >= state.config.horizon, "A horizon is said to be used that is not.")
+            must(state.members[agent].used >= truth.horizons[agent], "A horizon is said to be used that is not.")
         elif code == "invite_used" and body.get("request"):
             must((handled.token, body["request"]) not in self.joins, "A repeated join is refused.")
 

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -55,6 +55,13 @@ def join(
     state: Annotated[Path, typer.Option(metavar="FILE", help="File for the token and pending reports.")] = Path(
         "partage-agent.json"
     ),
+    horizon: Annotated[
+        int | None,
+        typer.Option(metavar="T", help="Pulls that the agent will make, if fewer than the collaboration's horizon."),
+    ] = None,
+    pace: Annotated[
+        float | None, typer.Option(metavar="N", help="Pulls that it will make in an hour; this limits nothing.")
+    ] = None,
     collaboration: Annotated[
         str | None, typer.Option(metavar="ID", help="The collaboration's id, if LINK is only an address.")
     ] = None,
@@ -67,7 +74,8 @@ def join(
     url, id, invite = _invitation(link, collaboration)
     from partage.client import Agent
 
-    with Agent.join(url, id, invite, name, share or [], state=state, patience=PATIENCE) as joined:
+    declared: dict[str, Any] = {"horizon": horizon, "pace": pace}
+    with Agent.join(url, id, invite, name, share or [], **declared, state=state, patience=PATIENCE) as joined:
         found = {"agent": joined.id, "collaboration": id, "url": url, "shares": joined.shares, "state": str(state)}
         terms = joined.terms
     if json:

@@ -18,6 +18,7 @@ from partage.rules import live_parameters, live_rules
 
 if TYPE_CHECKING:
     from partage.client import Operator, SettlementView
+    from partage.ledger.messages import BoardView
 
 commands = typer.Typer(
     help="Create and settle collaborations, as the operator of a controller.\n\n"
@@ -377,9 +378,17 @@ def close(
             if not sys.stdin.isatty():
                 raise InputError("Closing asks for confirmation, and this is not interactive; pass --yes.")
             question = f"Close {about.name}? This cannot be undone, and reports not yet received are lost."
-            typer.confirm(question, abort=True, err=True)
+            typer.confirm(question + _still_out(operator.board(id)), abort=True, err=True)
         found = operator.close(id)
     _print_settlement(found, json)
+
+
+def _still_out(board: "BoardView") -> str:
+    """Return which claims are open, in a sentence."""
+    from partage.ledger.outstanding import in_words
+
+    opened = sum(arm.claims for arm in board.arms)
+    return f" {in_words(board.waiting, opened)} are still out." if opened else ""
 
 
 @commands.command()

@@ -15,6 +15,9 @@ RULE = "balanced-glr"  # it eliminates arms, which is what one wants to watch
 
 def demo(
     fast: Annotated[bool, typer.Option("--fast", help="Run at full speed and exit.")] = False,
+    trouble: Annotated[
+        bool, typer.Option("--trouble", help="One baker is late, one differs and one lies; the board says so.")
+    ] = False,
     pace: Annotated[
         float, typer.Option(metavar="P", help="Pulls of each baker per second, while they explore.")
     ] = 1.5,
@@ -45,4 +48,12 @@ def demo(
     from partage.demo.runner import run_demo
 
     console = Console(highlight=False)
-    run_demo(console, rule=rule, pace=None if fast else pace, seconds=60 * minutes, port=port, folder=folder)
+    run_demo(
+        console,
+        rule=rule,
+        pace=None if fast else pace,
+        seconds=60 * minutes,
+        port=port,
+        folder=folder,
+        trouble=trouble,
+    )

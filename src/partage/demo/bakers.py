@@ -14,6 +14,7 @@ from rich.text import Text
 
 from partage.client import AsyncAgent, BoardView, Closed, HorizonReached, Operator
 from partage.errors import PartageError
+from partage.ledger.messages import Disagreement
 from partage.report.collaboration_tables import board_table, show_settlement
 
 NAME = "The bakers of Rue des Moulins"
@@ -50,9 +51,19 @@ BAKERS = {
 SHOWN = "Boulangerie Morel"  # whose token is printed, and whose copy of the ledger is verified
 CHANGES, INSTEAD, CHANGES_AT = "Le Fournil d'Inès", ("Moulin Saint-Clair", "Minoterie Aubry"), 300
 LEAVES, LEAVES_AT = "Le Pétrin", 0.6  # of its horizon
+# With trouble: one baker reports late, one has other deliveries, and one makes its reports up.
+LATE, LATE_CLAIMS = "Au Pain Doré", 1.25  # of the time that a claim may take
+DIFFERS, OFFSET = "Boulangerie Tran", -0.2
+LIES, LIE = "L'Épi d'Or", "Moulin Saint-Clair"  # it always tells that this supplier was on time
 TIME_LAPSE = 20.0  # seconds for the rest of the horizon, once exploration is over
 COMMIT_PAUSE = 0.01  # seconds; at full speed a baker would use up its horizon before exploration is over
 LOOK = 0.4  # seconds between two reads of the board
+
+
+def _who_and_what(one: Disagreement) -> str:
+    """Return who sees what, without the figures, which change with every report."""
+    what = one.arm if one.against is None else f"{one.arm} against {one.against}"
+    return f"{' and '.join(one.names)} {'see' if len(one.names) > 1 else 'sees'} {what}"
 
 
 @dataclass
@@ -69,6 +80,8 @@ class Bakers:
         Pulls of each baker per second; None means as fast as possible.
     limit
         Seconds after which play ends in any case.
+    late
+        Seconds that the late baker takes to report; None means that there is no trouble.
     board
         The board, as last seen.
     explored
@@ -77,6 +90,8 @@ class Bakers:
         Pulls of all bakers so far.
     news, printed
         What happened so far, in sentences, and how many of them were printed.
+    noticed
+        What the board has said about trouble.
     """
 
     operator: Operator
@@ -84,11 +99,13 @@ class Bakers:
     folder: Path
     pace: float | None
     limit: float
+    late: float | None = None
     board: BoardView = field(init=False)
     explored: bool = False
     pulls: int = 0
     news: list[str] = field(default_factory=list)
     printed: int = 0
+    noticed: set[str] = field(default_factory=set)
 
     @property
     def state(self) -> Path:
@@ -164,9 +181,17 @@ class Bakers:
                     return
                 pull = await agent.ask()
                 await self._deliver(dice, made, pull.share)
-                await agent.tell(pull, float(dice.random() < SUPPLIERS[pull.arm]))
+                if self.late is not None and name == LATE and pull.share:
+                    await asyncio.sleep(self.late)
+                await agent.tell(pull, self._reward(dice, name, pull.arm))
                 made += 1
                 self.pulls += 1
+
+    def _reward(self, dice: random.Random, name: str, arm: str) -> float:
+        """Return what a baker tells of a delivery: whether it was on time, unless there is trouble."""
+        on_time = SUPPLIERS[arm] + (OFFSET if self.late is not None and name == DIFFERS else 0.0)
+        came = float(dice.random() < on_time)
+        return 1.0 if self.late is not None and name == LIES and arm == LIE else came
 
     async def _deliver(self, dice: random.Random, made: int, explore: bool) -> None:
         """Wait for the delivery: at the given pace during exploration, then in fast motion."""
@@ -183,6 +208,8 @@ class Bakers:
     def _introduce(self, console: Console, token: str, invite: str) -> None:
         member = json.loads(self.state.read_text(encoding="utf-8"))["token"]
         console.print(f"[bold]{NAME}[/bold] look for the supplier that delivers on time.")
+        if self.late is not None:
+            console.print(f"{LATE} reports late, {DIFFERS} has worse deliveries, and {LIES} makes its reports up.")
         console.print(f"Each of them prepays {PREPAID:g}, and never loses more. Watch them:\n")
         for words, what in (
             ("in a browser", f"{self.operator.url}/c/{self.collaboration}"),
@@ -195,11 +222,21 @@ class Bakers:
 
     async def _look(self) -> None:
         self.board = await asyncio.to_thread(self.operator.board, self.collaboration)
+        self._notice()
         left = [arm for arm in self.board.arms if arm.active and arm.sharers]
         if not self.explored and len(left) == 1:
             self.explored = True
             found = f"{left[0].name} is found to be the best, after {self.board.version:,} broadcasts."
             self.news.append(f"{found} The rest runs in fast motion." if self.pace else found)
+
+    def _notice(self) -> None:
+        """Tell what the board says about trouble while they explore, once each."""
+        said = [f"A claim on {arm.name} has lapsed: somebody is late." for arm in self.board.arms if arm.lapses]
+        said += [f"{_who_and_what(one)} differently." for one in self.board.disagreements]
+        for sentence in said:
+            if self.late is not None and not self.explored and sentence not in self.noticed:
+                self.noticed.add(sentence)
+                self.news.append(sentence)
 
     async def _watch(self, console: Console) -> None:
         """Show the board: live in a terminal; elsewhere only the news is printed."""

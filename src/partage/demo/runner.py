@@ -17,12 +17,13 @@ import httpx
 from rich.console import Console
 
 from partage.client import Operator
-from partage.demo.bakers import BAKERS, HORIZON, NAME, PREPAID, SUPPLIERS, VALUE, Bakers
+from partage.demo.bakers import BAKERS, HORIZON, LATE_CLAIMS, NAME, PREPAID, SUPPLIERS, VALUE, Bakers
 from partage.environment import for_child
 from partage.errors import FileError, InputError, PartageError
 from partage.ledger.verify import verify
 from partage.report.collaboration_tables import show_verdict
 
+CLAIM_SECONDS = 4.0  # with trouble: how long a claim may take
 START = 60.0  # seconds that the controller has to start; it takes one or two
 
 
@@ -35,7 +36,14 @@ class Controller(NamedTuple):
 
 
 def run_demo(
-    console: Console, *, rule: str | None, pace: float | None, seconds: float, port: int, folder: Path | None
+    console: Console,
+    *,
+    rule: str | None,
+    pace: float | None,
+    seconds: float,
+    port: int,
+    folder: Path | None,
+    trouble: bool = False,
 ) -> None:
     """Run the demo: play, close, settle, verify. With a pace, it then keeps serving until Ctrl-C.
 
@@ -53,6 +61,8 @@ def run_demo(
         The controller's port; 0 picks a free one.
     folder
         Where database, log and ledgers go; None means a temporary folder.
+    trouble
+        Whether one baker is late, one differs and one lies.
     """
     console.print("Starting a controller …")
     with ExitStack() as opened:
@@ -61,9 +71,13 @@ def run_demo(
         operator = opened.enter_context(Operator(controller.url, controller.token))
         # One more invite, for the person who watches.
         terms: dict[str, Any] = {"rule": rule, "value": VALUE, "prepaid": PREPAID, "invites": len(BAKERS) + 1}
+        claim_seconds = CLAIM_SECONDS if pace else CLAIM_SECONDS / 8
+        if trouble:
+            terms["claim_seconds"] = claim_seconds
         made = operator.create(NAME, list(SUPPLIERS), HORIZON, **terms)
         opened.enter_context(_without_warnings(logging.getLogger("partage.client")))
-        bakers = Bakers(operator, made.id, place, pace, seconds)
+        late = LATE_CLAIMS * claim_seconds if trouble else None
+        bakers = Bakers(operator, made.id, place, pace, seconds, late)
         head, agent = asyncio.run(bakers.play(console, made.invites, controller.token))
         whole = place / "operator.ndjson"
         operator.ledger(made.id, whole)

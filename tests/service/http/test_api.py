@@ -70,7 +70,7 @@ def test_defaults(url: str) -> None:
         "version": 0,
         "closed": False,
         "parameters": {"lead": 4.0},
-        "format": 5,
+        "format": 6,
         "prepaid": None,
         "underwriting": None,
         "claim_interval": 0.0,
@@ -334,7 +334,7 @@ def run(arm: str, version: int, pulls: int = 1) -> dict[str, Any]:
 
 
 def test_reporting_commit_pulls(url: str) -> None:
-    host, (ann, bob, _) = finished(url)
+    host, (_, bob, _) = finished(url)
     version = host.board()["version"]
     body = {"request": "r1", "runs": [run("a", version, 7)]}
     told = bob.ok("POST", "/commits", body)
@@ -352,10 +352,18 @@ def test_reporting_commit_pulls(url: str) -> None:
         ([run("a", version, 91)], "runs"),
     ):
         assert bob.refused(409, "POST", "/commits", {"request": "bad", "runs": runs})["field"] == field
-    # Whether an arm that the agent shares was open: at version 1 one was, whichever led.
-    for arm in "ab":
-        assert "runs[0]" in ann.refused(409, "POST", "/commits", {"request": "bad", "runs": [run(arm, 1)]})["field"]
     assert len(host.events("commit")) == 2
+
+
+def test_an_agent_commits_while_an_arm_it_shares_is_open_only_if_it_has_a_claim(url: str) -> None:
+    host = Host(url, horizon=100, **NAMED)
+    other, agent = host.join("a", "b"), host.join("a", "b")
+    other.tell(other.ask(explore_only=True)["pull"], 1.0)
+    board = host.board()
+    body = {"request": "r1", "runs": [run(board["leader"], board["version"])]}
+    assert "runs[0]" in agent.refused(409, "POST", "/commits", body)["field"]
+    assert agent.ask(explore_only=True) is not None
+    agent.ok("POST", "/commits", body)
 
 
 def test_commit_pulls_on_a_board_long_gone(url: str) -> None:

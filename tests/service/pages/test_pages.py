@@ -531,6 +531,28 @@ def test_what_people_type_is_text(
         assert looked.locator("img, main script").count() == 0
 
 
+def test_the_board_and_the_settlement_say_who_sees_an_arm_differently(
+    server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
+) -> None:
+    played = Played(api, ("Wheat", "Oats"), rule="balanced-etc", settlement="pool", prepaid=10)
+    one, other = played.join("Baker A", "Wheat", "Oats"), played.join("Baker B", "Wheat", "Oats")
+    for turn in range(80):  # two pulls each in turn, so that both tell both arms
+        played.pull(other if turn % 4 > 1 else one, dict.fromkeys(("Wheat", "Oats"), float(turn % 4 < 2)))
+    found, second = api.get(f"{played.path}/board").json()["disagreements"]
+    assert (found["arm"], second["arm"]) == ("Wheat", "Oats")
+    assert found["names"] == ["Baker A", "Baker B"]
+    assert found["text"].startswith("Baker A and Baker B see Wheat differently: Baker A is 1.00 higher than Baker B")
+    member = other_page()
+    log_in(member, server, other)
+    watch(page, server, played)
+    for looked in (page, member):
+        expect(looked.locator("#board-says")).to_contain_text(found["text"])
+    expect(page.locator("#money-warning")).to_contain_text("Members see arms differently")
+    expect(member.locator("#net-parts")).to_contain_text("members see arms differently")
+    for about in (api.get(f"{played.path}/settlement"), api.get(f"{played.path}/settlement", headers=bearer(one))):
+        assert about.json()["disagreements"] == [found, second]
+
+
 def test_the_board_says_how_often_the_members_pulled_where_the_rule_depends_on_it(
     server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client
 ) -> None:
@@ -1030,3 +1052,18 @@ def test_structure_for_those_who_listen(server: Server, page: Page, api: httpx.C
     assert len(ids) == len(set(ids))
     assert page.get_by_role("img", name="Broadcasts of each arm").count() == 1
     assert page.locator("#spoken").get_attribute("aria-live") == "polite"
+
+
+def test_a_close_says_which_rewards_are_out(page: Page, server: Server, api: httpx.Client) -> None:
+    played = Played(api, ("SMS", "Letter"))
+    token = played.join("Clinic A", "SMS", "Letter")
+    claimed = api.post(f"{played.path}/ask", headers=bearer(token), json={}).raise_for_status().json()["arm"]
+    watch(page, server, played)
+    page.get_by_role("button", name="Close…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"Still out: Clinic A for {claimed}.")
+    dialog.get_by_role("button", name="Close and settle").click()
+    sentence = f"The rewards of Clinic A for {claimed} were not told before the close, and are not paid for."
+    expect(page.locator("#board-says")).to_have_text(sentence)
+    expect(page.locator("#feed")).to_contain_text(f"Clinic A did not report {claimed}")
+    assert api.get(f"{played.path}/settlement").json()["out"]["text"] == sentence

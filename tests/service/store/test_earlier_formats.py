@@ -1,8 +1,9 @@
-"""Collaborations of formats 3 and 4: they finish on the terms they began with.
+"""Collaborations of formats 3 to 5: they finish on the terms they began with.
 
-`tests/golden/format-3` and `format-4` each hold a database, ledgers (whole, and a member's copy) with their verdicts,
-tokens, and what the server answered, all written by the last code of that format over HTTP. In format 3 every
-settlement counts commits by arm; format 4 has pools, dues, an underwriting and set-asides.
+`tests/golden/format-3`, `format-4` and `format-5` each hold a database, ledgers (whole, and a member's copy) with
+their verdicts, tokens, and what the server answered, all written by the last code of that format over HTTP. In format
+3 every settlement counts commits by arm; format 4 has pools, dues, an underwriting and set-asides; format 5 has
+signed requests, whose members' state files are there too, and a tie order that is drawn together.
 """
 
 import json
@@ -15,10 +16,11 @@ from msgspec import to_builtins
 from tests.service.store.test_release import assert_told
 from tests.support.api import Member, Speaker, serving
 
+from partage.client import Agent
 from partage.ledger.verify import verify
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-FORMATS = (3, 4)
+FORMATS = (3, 4, 5)
 
 
 def fixture(format: int, name: str) -> Any:
@@ -52,7 +54,10 @@ def test_its_database_opens_and_its_collaborations_go_on(format: int, tmp_path: 
             members = [
                 Member(server.url, one["token"], before["id"], one["agent"]) for one in tokens["members"][name]
             ]
-            if not before["board"]["closed"]:
+            if before["collaboration"].get("signed"):
+                states = [GOLDEN / f"format-{format}" / one["state"] for one in tokens["members"][name]]
+                _go_on_signed(operator, [Path(shutil.copy(state, tmp_path)) for state in states])
+            elif not before["board"]["closed"]:
                 _go_on(operator, members, before["collaboration"].get("named_commits", True))
             written = (GOLDEN / f"format-{format}" / f"{name}.ndjson").read_bytes()
             ledger = operator.call("GET", "/ledger").content
@@ -76,6 +81,18 @@ def _go_on(operator: Speaker, members: list[Member], named: bool) -> None:
     assert settled["rows"][3]["commit"] == before["rows"][3]["commit"] + (5 if named else 2)
     if settled["settlement"] != "none":
         assert sum(row["net"] for row in settled["rows"]) + settled["profit"] == 0
+
+
+def _go_on_signed(operator: Speaker, states: list[Path]) -> None:
+    """Let members go on from their state files: they sign with the keys in them."""
+    before = operator.ok("GET", "/agents")
+    for path in states:
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"url": operator.url}))
+        with Agent.resume(path, listen=False) as agent:
+            assert agent.play(lambda _arm: 1.0, 2).explore + agent.play(lambda _arm: 1.0, 2).commit > 0
+    after = operator.ok("GET", "/agents")
+    assert all(new["number"] > old["number"] for old, new in zip(before, after, strict=True))
+    operator.ok("POST", "/close")
 
 
 def _rows(ledger: bytes) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ from partage.ledger.events import (
     SetAside,
     Tell,
     Tick,
+    UsedUp,
     decode,
 )
 from partage.ledger.messages import SettlementView
@@ -110,7 +111,8 @@ class Money(Struct, omit_defaults=True):
     """The settlement on a page; only the operator gets the totals.
 
     `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member
-    prepaid, and `limit` the most that the operator can lose; None if there is none.
+    prepaid, and `limit` the most that the operator can lose; None if there is none. `disagree` says whether members
+    see arms differently.
     """
 
     closed: bool
@@ -125,6 +127,7 @@ class Money(Struct, omit_defaults=True):
     charge: str | None = None
     profit: str | None = None
     profit_word: str | None = None
+    disagree: bool = False
 
 
 class _Broadcast(Struct):
@@ -188,6 +191,7 @@ def money_view(view: SettlementView, agent: str | None) -> Money:
     shown.scale = f"{math.floor(1000 * seen.scale) / 10:.1f} %" if seen.scale < 1 else None
     shown.prepaid = money(seen.prepaid, fine) if seen.prepaid else None
     shown.limit = None if seen.underwriting is None else money(seen.underwriting, fine)
+    shown.disagree = bool(seen.disagreements)
     if agent is None:
         shown.compensation, shown.charge = money(seen.compensation, fine), money(seen.charge, fine)
         shown.profit = money(seen.profit, fine)
@@ -259,7 +263,13 @@ def _said(state: State, event: AnyEvent) -> Said | None:
         case Tell(arm=arm, reward=reward):
             kind, text = "tell", f"{name} broadcast {arms[arm]}: {reward:.3g}"
         case Claim(arm=arm) if event.seq in state.claims:
-            kind, text = "claim", f"{name} is exploring {arms[arm]}"
+            does = "is exploring" if state.closed is None else "did not report"
+            kind, text = "claim", f"{name} {does} {arms[arm]}"
+        case UsedUp(arms=places):
+            kind, text = (
+                "used-up",
+                f"The members who share {listed([arms[one] for one in places])} have no pulls left",
+            )
         case Lapse():
             kind, text = "lapse", f"{name} did not report in time; the claim lapsed"
         case Tick(clock=clock):

@@ -288,11 +288,12 @@ class Controller:
         book = await self.library.book(collaboration)
         shares = checked_arms("shares", new.shares, book.arms)
         commitment, key = checked_commitment(new.tie_commitment) or UNSET, checked_key(new.key) or UNSET
+        declared = _declared(new)
         tokens: list[NewToken] = []
 
         def move(turn: moves.Turn) -> str:
             turn.signed = by.signed
-            joined = moves.join(turn, name, shares, invite.id, commitment, key, unique=True)
+            joined = moves.join(turn, name, shares, invite.id, commitment, key, declared, unique=True)
             tokens.append(NewToken(secrets.hashed(token), collaboration, joined.agent))
             return joined.agent
 
@@ -315,6 +316,7 @@ class Controller:
         same = same and {book.arms.get(name) for name in new.shares} == set(joined.shares)
         if book.state.format > 4:  # earlier ones keep neither
             same = same and (new.key or UNSET, new.tie_commitment or UNSET) == (joined.key, joined.tie_commitment)
+        same = same and _declared(new) == (joined.horizon, joined.pace)
         if not same:
             shares = ", ".join(book.state.config.arms[arm] for arm in joined.shares) or "no arm"
             sentence = (
@@ -521,6 +523,13 @@ class Controller:
     async def leave(self, book: Book, agent: str, by: By = UNSIGNED) -> None:
         """Let an agent leave."""
         await self._put(book, agent, by, lambda turn: moves.leave(turn, agent))
+
+
+def _declared(new: NewAgent) -> moves.Declared:
+    """Return what an agent declares as it joins."""
+    given = (new.horizon, new.pace)
+    horizon, pace = (UNSET if one is None else one for one in given)
+    return moves.Declared(horizon, pace)  # type: ignore[arg-type]
 
 
 def _check_token(book: Book, who: Who) -> None:

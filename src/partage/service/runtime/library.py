@@ -170,7 +170,8 @@ class Library:
             for book in list(self.books.values()):
                 if book.held or book.state.closed is not None:
                     continue
-                if book.state.lapsing(self.timekeeper.of(book)):
+                now = self.timekeeper.of(book)
+                if book.state.lapsing(now) or book.state.due_used_up(now):
                     self._put_aside(book, moves.lapse)
 
     async def _unload_idle(self) -> None:

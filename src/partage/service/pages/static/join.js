@@ -58,6 +58,9 @@ async function look() {
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
   setText(element("join-facts"), `${found.arms.length} options to choose from, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
+  setText(element("horizon-most"), `all ${number.format(found.horizon)}`);
+  element("horizon").max = found.horizon;
+  show(element("join-form").querySelector("details"), found.format > 5);
   setText(element("join-money"), found.books ? `${found.terms} ${found.books}` : found.terms);
   show(element("join-interval"), found.claim_interval > 0);
   setText(element("join-interval"), `You are asked for a result at most once every ${number.format(found.claim_interval)} ${found.claim_interval === 1 ? "second" : "seconds"}.`);
@@ -92,7 +95,8 @@ element("join-form").addEventListener("submit", async (event) => {
   try {
     const shares = boxes().filter((box) => box.checked).map((box) => box.value);
     const name = element("name").value.trim();
-    const body = JSON.stringify({ name, shares, request: kept.made() });
+    const declared = Object.fromEntries(["horizon", "pace"].filter((one) => element(one).value).map((one) => [one, Number(element(one).value)]));
+    const body = JSON.stringify({ name, shares, request: kept.made(), ...declared });
     const answer = await fetch(`/v1/collaborations/${encodeURIComponent(collaboration)}/agents`, { method: "POST", headers, body });
     const joined = await answer.json();
     if (!answer.ok) { refuse(joined.error); return; }

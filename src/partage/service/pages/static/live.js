@@ -172,10 +172,17 @@ function drawSays(board) {
     .map(([claim, seconds]) => `Waiting for ${claim.name}: ${claim.arm}, since ${since(seconds)}.`);
   if (!board.closed) {
     for (const arm of board.arms.filter((one) => one.stalled && one.active)) {
-      sentences.push(`${arm.name} is left out of the balance until it is reported: its last ${things(arm.lapses, "claim")} ended without a report.`);
+      if (arm.used_up) sentences.push(`No other option waits for ${arm.name}: nobody who shares it has pulls left.`);
+      else sentences.push(`${arm.name} is left out of the balance until it is reported: its last ${things(arm.lapses, "claim")} ended without a report.`);
     }
   }
+  if (board.ends && !board.closed) {
+    const day = new Date(board.ends).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+    sentences.push(`By the paces that they declared, those who share options will have made all their pulls by ${day}.`);
+  }
   for (const one of board.set_aside) sentences.push(`The operator set the broadcasts of ${one.name} aside: ${one.reason}`);
+  for (const one of board.disagreements) sentences.push(one.text);
+  sentences.push(...board.notes);
   show(says, sentences.length > 0);
   const text = sentences.join("\n");
   if (says.dataset.text === text) return;

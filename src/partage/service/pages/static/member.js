@@ -61,6 +61,7 @@ function drawMoney(view) {
   if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}`);
   if (view.scale) parts.push(`${view.scale} of each compensation is paid`);
   if (!view.finished && !view.closed) parts.push("pulls of active arms are not compensated");
+  if (view.disagree) parts.push("members see arms differently, and rates are the same for all of them");
   setText(element("net-parts"), parts.join("; "));
   element("net").className = `net-${row.word}`;
 }

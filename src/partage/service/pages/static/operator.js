@@ -128,7 +128,12 @@ function drawTiles(snapshot) {
   setText(element("agents-count"), `by ${things(agents.length, "agent")}`);
   setText(element("board-note"), "");
   setText(element("close-arms"), `${count(left.length)} of ${count(board.arms.length)}`);
-  setText(element("close-claims"), count(board.arms.reduce((total, arm) => total + arm.claims, 0)));
+  const open = board.arms.reduce((total, arm) => total + arm.claims, 0);
+  const named = board.waiting.map((claim) => `${claim.name} for ${claim.arm}`);
+  if (open > named.length) named.push(`${count(open - named.length)} more`);
+  setText(element("close-claims"), count(open));
+  setText(element("close-out"), `Still out: ${named.join(", ")}.`);
+  show(element("close-out"), open > 0);
   if (board.closed) {
     show(element("close-button"), false);
     show(element("downloads"), true);
@@ -158,6 +163,7 @@ function drawMoney(view) {
     if (!view.finished && view.closed) sentences.push("It was closed with more than one active arm. Their pulls are not compensated, so a member may have lost by taking part.");
     if (view.scale) sentences.push(`Not all compensations can be paid${view.closed ? "" : " yet"}: ${view.scale} of each is.`);
     else if (!view.viable) sentences.push(`The charges do not cover the compensations${view.closed ? "" : " yet"}; the controller pays the difference.`);
+    if (view.disagree) sentences.push("Members see arms differently, as the board says. Rates are the same for all of them.");
   }
   show(warning, sentences.length > 0 && (latest?.agents.length ?? 0) > 0 && (latest?.board.version ?? 0) > 0);
   setText(warning, sentences.join(" "));
