@@ -55,7 +55,7 @@ format: $(VENV)/.dev ## format the code and apply the fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory (PART=engine, service, freezing or soak for one part)
+bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory (PART=engine, service, freezing, soak or uneven for one part)
 	$(BIN)/python -m bench.run $(PART)
 
 build: $(VENV)/.base ## build the wheel and the sdist into dist/

@@ -109,7 +109,7 @@ def _fill(state, case):
     board.active = [arm < good for arm in range(case.arms)]
     state.led = set(range(case.arms))
     for number in range(1, case.members + 1):
-        member = Member(f"a{number}", f"Member {number}", frozenset(), 1, 1, [])
+        member = Member(f"a{number}", f"Member {number}", frozenset(), 1, 1, [], state.config.horizon)
         member.commit = {0: int(min(case.horizon, 10**9) * chance.random()) + number}
         member.commit |= {chance.randrange(case.arms): 5 for _ in range(10)}
         member.explore = {chance.randrange(case.arms): 7}

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench import freezing, service, soak
+from bench import freezing, service, soak, uneven
 from bench.loops import bare_loop, pull_by_pull
 from rich.console import Console
 from rich.table import Table
@@ -138,6 +138,7 @@ def main():
     alone = {
         "freezing": freezing.main,
         "soak": soak.main,
+        "uneven": uneven.main,
     }  # with tables of their own, by name only
     parts = ("engine", "cold", "service", *alone)
     parser.add_argument("part", nargs="?", choices=parts, help="one part only")

@@ -46,7 +46,10 @@ def test_every_rule_is_described(name):
         assert f"`{rule}`" in page(name)
 
 
-@pytest.mark.parametrize("block", [text for kind, text in blocks(README) if kind == "toml"])
+GAME_FILES = [text for name in (README, "docs/game.md") for kind, text in blocks(name) if kind == "toml"]
+
+
+@pytest.mark.parametrize("block", GAME_FILES)
 def test_the_game_files_can_be_simulated(block, tmp_path):
     game = tmp_path / "game.toml"
     game.write_text(block)
