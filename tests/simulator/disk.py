@@ -70,8 +70,8 @@ class Disk:
         self.world, self.several, self.locks, self.faults = world, several, locks, faults
         self.connection = _Shared.open()
         self.driver: Any = self.connection.connection.driver_connection
-        # Threads take turns, also to read: SQLite keeps the code of the last error per connection, and a read in another
-        # thread could overwrite it before Python looks it up.
+        # Threads take turns, also to read: SQLite keeps the code of the last error per connection, and a read in
+        # another thread could overwrite it before Python looks it up.
         self.turn = threading.RLock()
         self.committed: Callable[[str, Sequence[Row]], None] = lambda collaboration, rows: None
         self.held: dict[str, SimulatedStore] = {}  # locks of collaborations
