@@ -92,7 +92,7 @@ def fold(
     charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
         board = _board(game, outcome, effects)
-        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
+        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon], many=True)
         rates = np.array(found)
         if ceilings is not None:
             (ceiling,) = ceilings
