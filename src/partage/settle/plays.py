@@ -32,7 +32,7 @@ class State(NamedTuple):
     Of `pulls`, only `sure` were surely made: of its last block, an arm may have made a single pull.
     """
 
-    index: NDArray[np.float64]
+    indices: NDArray[np.float64]
     sums: NDArray[np.float64]
     pulls: NDArray[np.int64]
     sure: NDArray[np.int64]
@@ -45,7 +45,7 @@ def new_state(gaps):
     state = State(np.full(arms, -math.inf), np.zeros(arms), np.zeros(arms, np.int64), np.zeros(arms, np.int64))
     for arm in range(arms):
         if gaps[arm] > 0.0:
-            state.index[arm] = math.inf
+            state.indices[arm] = math.inf
     return state
 
 
@@ -64,7 +64,7 @@ def tried(best, copies, gaps, two_log, marks, level, at_upper, starts):
         if level < math.inf:
             for arm in range(arms):
                 start = starts[1] if at_upper[arm] else starts[0]
-                state.index[arm], state.sums[arm] = start.index[play, arm], start.sums[play, arm]
+                state.indices[arm], state.sums[arm] = start.indices[play, arm], start.sums[play, arm]
                 state.pulls[arm], state.sure[arm] = start.pulls[play, arm], start.sure[play, arm]
             if not _is_safe(best, copies, two_log, level, marks[0], state):
                 state = new_state(gaps)
@@ -91,7 +91,7 @@ def taken_to(level, best, copies, gaps, two_log, mark):
         state = new_state(gaps)
         _take_to(level, PLAYS + play, best, copies, gaps, two_log, mark, state)
         for arm in range(arms):
-            table.index[play, arm], table.sums[play, arm] = state.index[arm], state.sums[arm]
+            table.indices[play, arm], table.sums[play, arm] = state.indices[arm], state.sums[arm]
             table.pulls[play, arm], table.sure[play, arm] = state.pulls[arm], state.sure[arm]
     return table
 
@@ -215,11 +215,11 @@ def levels_of(best, copies, gaps, two_log, marks):
 @inner
 def _jump(play, best, copies, gaps, two_log, level, mark, state):
     """Take all indices below a level and return True, or change nothing if that is not safe."""
-    index, sums, pulls, sure = state.index.copy(), state.sums.copy(), state.pulls.copy(), state.sure.copy()
+    index, sums, pulls, sure = state.indices.copy(), state.sums.copy(), state.pulls.copy(), state.sure.copy()
     _take_to(level, play, best, copies, gaps, two_log, mark, state)
     if _is_safe(best, copies, two_log, level, mark, state):
         return True
-    state.index[:], state.sums[:], state.pulls[:], state.sure[:] = index, sums, pulls, sure
+    state.indices[:], state.sums[:], state.pulls[:], state.sure[:] = index, sums, pulls, sure
     return False
 
 
@@ -228,7 +228,7 @@ def _take_to(level, play, best, copies, gaps, two_log, mark, state):
     """Take the indices of all arms below a level, unless step `mark` would be before that."""
     most = mark - copies * _until(two_log, level - best)
     for arm in range(len(gaps)):
-        if state.index[arm] >= level:
+        if state.indices[arm] >= level:
             _take_arm_to(level, play, arm, max(0.0, best - gaps[arm]), two_log, most, state)
 
 
@@ -240,9 +240,9 @@ def _is_safe(best, copies, two_log, level, mark, state):
     pulled last goes on, and if it is not clear, due to rounding, when the index of the best arm falls below it.
     """
     first, second, made = -math.inf, -math.inf, np.int64(0)
-    for arm in range(len(state.index)):
-        second = max(second, min(first, state.index[arm]))
-        first = max(first, state.index[arm])
+    for arm in range(len(state.indices)):
+        second = max(second, min(first, state.indices[arm]))
+        first = max(first, state.indices[arm])
         made += state.pulls[arm]
     if first >= level or first == second or made + copies * (_until(two_log, level - best) + 1.0) >= mark:
         return False
@@ -261,7 +261,7 @@ def _until(two_log, above):
 @inner
 def _take_arm_to(level, play, arm, mean, two_log, most, state):
     """Pull one arm until its index is below a level, or until it has more than `most` pulls."""
-    count, total, index = state.pulls[arm], state.sums[arm], state.index[arm]
+    count, total, index = state.pulls[arm], state.sums[arm], state.indices[arm]
     k0, k1 = np.uint64(_SEED), np.uint64(play)
     sure, root, word, group = count, math.sqrt(two_log), np.uint64(0), np.int64(-1)
     while index >= level and count <= most:
@@ -283,7 +283,7 @@ def _take_arm_to(level, play, arm, mean, two_log, most, state):
             index = total / count + math.sqrt(two_log / count)
             if index < level:
                 break
-    state.index[arm], state.sums[arm], state.pulls[arm], state.sure[arm] = index, total, count, sure
+    state.indices[arm], state.sums[arm], state.pulls[arm], state.sure[arm] = index, total, count, sure
 
 
 @inlined
