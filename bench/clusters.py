@@ -11,6 +11,7 @@ cluster says whether a sweep in which a worker process is killed gives the bits 
 import argparse
 import importlib.util
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -61,7 +62,10 @@ def dask(workers):
 
 @contextmanager
 def ray(workers):
-    """Start a Ray cluster in processes of its own; yield as `dask` does."""
+    """Start a Ray cluster in processes of its own; yield as `dask` does.
+
+    Ray listens on all interfaces, so the cluster takes only those who know a token that is made for it.
+    """
     ray_command = Path(sys.executable).with_name("ray")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -70,15 +74,31 @@ def ray(workers):
         start = ["start", "--head", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
         size = [f"--num-cpus={workers}", "--object-store-memory=100000000", "--include-dashboard=false"]
         where = [f"--port={port}", f"--temp-dir={folder}", "--min-worker-port=0", "--max-worker-port=0"]
-        head = subprocess.Popen(
-            [ray_command, *start, *size, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            _wait_for(port, head)
-            yield f"ray=127.0.0.1:{port}", lambda: _ray_worker(folder)
-        finally:
-            head.terminate()
-            head.wait(30)
+        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32)):
+            head = subprocess.Popen(
+                [ray_command, *start, *size, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            try:
+                _wait_for(port, head)
+                yield f"ray=127.0.0.1:{port}", lambda: _ray_worker(folder)
+            finally:
+                head.terminate()
+                head.wait(30)
+
+
+@contextmanager
+def _environment(**more):
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _wait_for(port, head, seconds=60):
@@ -113,22 +133,11 @@ def measure_on(name, cluster, many=GAMES):
             played(FIRST, on)
             seconds[workers] = played(many, on).seconds
     plain = played(many, "threads", 1)
-    yield f"sweep of {many:,} games, {name}, one worker / one thread", seconds[1] / plain.seconds, 1.3, False, "x"
-    yield f"sweep of {many:,} games, {name}, efficiency of two workers", seconds[1] / seconds[2] / 2, 0.8, True, "x"
-    yield (
-        f"sweep of {many:,} games, {name}, a game of {RUNS} runs on one worker",
-        seconds[1] / many * 1e3,
-        None,
-        False,
-        "ms",
-    )
-    yield (
-        f"sweep of {many:,} games, {name}, a worker killed: bits that differ",
-        _differing(cluster, many),
-        0,
-        False,
-        "",
-    )
+    what = f"sweep of {many:,} games, {name}"
+    yield f"{what}, one worker / one thread", seconds[1] / plain.seconds, 1.3, False, "x"
+    yield f"{what}, efficiency of two workers", seconds[1] / seconds[2] / 2, 0.8, True, "x"
+    yield f"{what}, a game of {RUNS} runs on one worker", seconds[1] / many * 1e3, None, False, "ms"
+    yield f"{what}, games whose bits differ after a worker is killed", _differing(cluster, many), 0, False, ""
 
 
 def _differing(cluster, many):
