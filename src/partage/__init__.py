@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
+    from partage.simulate.sweep import Sweep, SweepProgress, sweep
     from partage.tape import Draws
     from partage.theory.audit import audit
     from partage.theory.audit_row import AuditRow
@@ -101,6 +102,8 @@ __all__ = [
     "SettlementError",
     "SharedIMED",
     "Sharing",
+    "Sweep",
+    "SweepProgress",
     "Tally",
     "Thompson",
     "Traits",
@@ -116,6 +119,7 @@ __all__ = [
     "propose_prepaid",
     "read_game",
     "rules",
+    "sweep",
     "verify",
 ]
 
@@ -162,6 +166,7 @@ _ROOMS = {
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),
+    "simulate.sweep": ("Sweep", "SweepProgress", "sweep"),
     "tape": ("Draws",),
     "theory.audit": ("audit",),
     "theory.audit_row": ("AuditRow",),

@@ -70,14 +70,17 @@ class Sharing:
     @classmethod
     def one_each(cls, shared: NDArray[np.integer], arms: int) -> Self:
         """Agent m shares the single arm `shared[m]`, or nothing if that is negative."""
-        starts = np.concatenate([[0], np.cumsum(shared >= 0)]).astype(np.int64)
-        return cls(len(shared), arms, starts, shared[shared >= 0].astype(np.int32))
+        sharing = shared >= 0
+        starts = np.zeros(len(shared) + 1, np.int64)
+        np.cumsum(sharing, out=starts[1:])
+        return cls(len(shared), arms, starts, shared[sharing].astype(np.int32, copy=False))
 
     @classmethod
     def round_robin(cls, agents: int, arms: int) -> Self:
         """Agent m shares arm m mod N: the paper's balanced setting."""
         agents, arms = _sizes(agents, arms)
-        return cls.one_each(np.arange(agents) % arms, arms)
+        each = np.arange(agents, dtype=np.int32)  # `MOST` agents fit
+        return cls.one_each(np.remainder(each, arms, out=each), arms)
 
     @classmethod
     def dealt(cls, agents: int, arms: int) -> Self:

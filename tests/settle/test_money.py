@@ -16,10 +16,11 @@ from partage.board import Board, Record
 from partage.engine.rewards import bernoulli_sum
 from partage.evidence import mixture_loss
 from partage.settle import CEILING_SEED, first_terms, settlement_for
-from partage.settle import ceiling as ceiling_kernels
-from partage.settle.ceiling import _measured, _play_alone, ceilings
+from partage.settle import plays as ceiling_kernels
+from partage.settle.ceiling import ceilings
 from partage.settle.core import arms_left, ceilings_of, common_charge, rates_of, water_level
 from partage.settle.money import MICRO, Account, account, micro_units, settle
+from partage.settle.plays import PLAYS, TRIALS, levels_of, measured, new_state, play_alone, taken_to, tried
 
 NAMES = ("paper", "equal-share", "equal-share-expected", "none")
 EQUAL = ("equal-share", "equal-share-expected")
@@ -98,6 +99,7 @@ def play_cut(play, best, copies, gaps, two_log, steps):
 
 
 GAPS = st.lists(st.sampled_from([0.0, 0.003, 0.01, 0.1, 0.5, 1.0]), min_size=1, max_size=4)
+ANY_GAP = st.one_of(st.sampled_from([0.0, 0.01, 0.1, 0.5]), st.floats(0.001, 1))
 BESTS = st.sampled_from([0.0, 0.3, 0.9, 1.0])
 TWO_LOGS = st.sampled_from([0.0, 1.4, 13.8, 27.6])
 STEPS = st.one_of(st.integers(0, 12), st.integers(0, 20_000))
@@ -113,9 +115,36 @@ STEPS = st.one_of(st.integers(0, 12), st.integers(0, 20_000))
     marks=st.sets(STEPS, min_size=1, max_size=5).map(sorted),
 )
 def test_a_play_noted_on_its_way_is_the_play_that_ends_there(play, best, copies, gaps, two_log, marks):
-    made = np.full((len(marks), len(gaps)), -1)
-    _play_alone(play, best, copies, np.array(gaps), two_log, np.array(marks), made)
+    made, gone, steps = np.full((len(marks), len(gaps)), -1), np.array(gaps), np.array(marks)
+    levels = levels_of(best, copies, gone, two_log, steps)
+    play_alone(play, best, copies, gone, two_log, steps, levels, new_state(gone), made)
     assert made.tolist() == [play_cut(play, best, copies, gaps, two_log, steps) for steps in marks]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    best=st.one_of(BESTS, st.floats(0, 1)),
+    copies=st.integers(1, 3),
+    ends=st.lists(st.tuples(ANY_GAP, ANY_GAP).map(sorted), min_size=1, max_size=6),
+    horizon=st.sampled_from([2, 30, 1000, 20_000]),
+    marks=st.sets(STEPS, min_size=1, max_size=3).map(sorted),
+    corner=st.integers(0, 63),
+)
+def test_plays_that_jump_make_the_pulls_of_plays_in_order(best, copies, ends, horizon, marks, corner):
+    """Arms that are taken to a level once for all corners, too. Equal gaps have equal indices now and then."""
+    low, high = np.array(ends).T.copy()
+    at_upper = np.array([corner >> arm & 1 for arm in range(len(low))], np.bool_)
+    gaps, two_log, steps = np.where(at_upper, high, low), 2 * math.log(horizon), np.array(marks)
+    made = np.zeros((len(marks), len(gaps)), np.int64)
+    in_order = np.zeros((len(marks), len(gaps)))
+    for number in range(PLAYS, PLAYS + TRIALS):
+        never = np.full(len(marks), math.inf)
+        play_alone(number, best, copies, gaps, two_log, steps, never, new_state(gaps), made)
+        in_order += gaps * made
+    level = levels_of(best, copies, low, two_log, steps)[0]
+    starts = tuple(taken_to(level, best, copies, each, two_log, steps[0]) for each in (low, high))
+    found = tried(best, copies, gaps, two_log, steps, level, at_upper, starts)
+    assert found.tolist() == (in_order / TRIALS).tolist()
 
 
 @settings(max_examples=40)
@@ -132,7 +161,7 @@ def test_ceilings_together_are_those_one_by_one(best, ends, two_log, steps):
 def test_ceilings_let_other_threads_run():
     """A page previews the settlement while the server answers."""
     kernels = [one for one in vars(ceiling_kernels).values() if isinstance(one, Dispatcher)]
-    assert {_measured, _play_alone} <= {*kernels}
+    assert {measured, tried, play_alone} <= {*kernels}
     assert [kernel.__name__ for kernel in kernels if not kernel.targetoptions.get("nogil")] == []
 
 

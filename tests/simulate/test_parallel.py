@@ -62,6 +62,19 @@ def test_a_missing_extra_says_what_to_install(monkeypatch, extra):
         partage.play(GAME, partage.BalancedETC(), runs=2, on=f"{extra}=somewhere:1")
 
 
+def test_a_dead_ray_cluster_is_named(monkeypatch, tmp_path):
+    """Ray remembers the last cluster in a file, also after it is gone."""
+    kept = tmp_path / "ray" / "ray_current_cluster"
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert "Ray cluster at auto cannot be reached" in str(parallel._no_ray("auto"))
+    kept.parent.mkdir()
+    kept.write_text("127.0.0.1:6379\n")
+    sentence = str(parallel._no_ray("auto"))
+    assert "127.0.0.1:6379 cannot be reached" in sentence
+    assert f"The file {kept} names it" in sentence
+    assert str(kept) not in str(parallel._no_ray("127.0.0.1:1"))
+
+
 @pytest.mark.parametrize("on", ["", "thread", "threads=2", "processes=host", "dask=", "spark=x"])
 def test_unknown_places_are_refused(on):
     with pytest.raises(partage.InputError, match="threads, processes, dask"):

@@ -92,14 +92,19 @@ def finish_commits(end, order, commits, outcome):
     """End the last interval before pull `end`, and turn steps and differences by place into commits by agent."""
     agents = len(order)
     _end_interval(end, agents, commits, outcome)
-    by_place = np.zeros(agents, np.int64)
+    moved = False
+    for place in range(agents):
+        moved = moved or order[place] != place
+    by_place = np.zeros(agents if moved else 0, np.int64)
     for row in range(outcome.rows[0]):
         running = commits.whole[row]
         for place in range(agents):
             running += outcome.commit[row, place]
-            by_place[place] = running
-        for place in range(agents):
-            outcome.commit[row, order[place]] = by_place[place]
+            outcome.commit[row, place] = running
+        if moved:
+            by_place[:] = outcome.commit[row, :agents]
+            for place in range(agents):
+                outcome.commit[row, order[place]] = by_place[place]
 
 
 @inner

@@ -31,7 +31,7 @@ from partage.settle.noiseless import least_cost, lower_bound
 from partage.settle.paper import paper_charge, paper_rates
 from partage.settle.pool import Rates, contrast_rates, in_common, pool_rates, underwritten
 
-MANY_ARMS = 24  # from so many on, compiled functions find gaps and ceilings
+MANY_ARMS = 24  # from so many on, compiled functions find gaps and ceilings also outside of simulations
 
 
 class Amounts(NamedTuple):
@@ -202,14 +202,23 @@ def ceilings_of(
 
 
 def rates_and_ceilings(
-    settlement: Settlement, board: Board, steps: Sequence[int], left: Iterable[int] | None = None
+    settlement: Settlement,
+    board: Board,
+    steps: Sequence[int],
+    left: Iterable[int] | None = None,
+    many: bool = False,
 ) -> tuple[tuple[float, ...], tuple[float, ...] | None]:
-    """Return `rates_of` and `ceilings_of`, which read the same gaps."""
+    """Return `rates_of` and `ceilings_of`, which read the same gaps.
+
+    With `many`, compiled functions find them for any number of arms: it takes seconds to compile them, but many
+    boards are settled. The bits are the same.
+    """
     if not settlement.has_ceilings:
         return rates_of(settlement, board, left), None
-    box = box_of(settlement, board, left)
-    found = _played if settlement.alone == "two-ucb" else _by_formula
-    return tuple(box.upper), tuple(found(settlement, board.horizon, box, steps))
+    box = box_of(settlement, board, left, many)
+    if settlement.alone == "two-ucb":
+        return tuple(box.upper), tuple(_played(settlement, board.horizon, box, steps))
+    return tuple(box.upper), tuple(_by_formula(settlement, box, steps, many))
 
 
 def worth(rates: Iterable[float], pulls: Iterable[int]) -> float:
@@ -220,8 +229,11 @@ def worth(rates: Iterable[float], pulls: Iterable[int]) -> float:
     return math.fsum(rate * count for rate, count in zip(rates, pulls, strict=True))
 
 
-def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None = None) -> Box:
-    """Return the games that an equal share reads from the record. The upper ends of its gaps are the rates."""
+def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None = None, many: bool = False) -> Box:
+    """Return the games that an equal share reads from the record. The upper ends of its gaps are the rates.
+
+    For `many`, see `rates_and_ceilings`.
+    """
     counts, sums, public, coverage = board.counts, board.record.sums, board.public, settlement.coverage
     expected = settlement.kind == EQUAL_SHARE_EXPECTED
     lower, upper = [0.0] * board.arms, [0.0] * board.arms
@@ -239,7 +251,7 @@ def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None
                 lower[arm] = upper[arm] = best - sums[arm] / counts[arm]
         smooth = (sums[leader] + 0.5) / (counts[leader] + 1.0)  # an arm that never failed may still fail
         return Box(leader, best, smooth, smooth, lower, upper)
-    lower, upper = _gaps(counts, sums, left, public, coverage)
+    lower, upper = _gaps(counts, sums, left, public, coverage, many)
     # The inequality holds for the leader and each other arm, so also for the one that it loses least on.
     others = [mixture_loss(counts[arm], sums[arm]) for arm in range(board.arms) if arm != leader and counts[arm]]
     spend = level_of(board.arms, coverage) + mixture_loss(counts[leader], sums[leader]) + min(others, default=0.0)
@@ -248,10 +260,15 @@ def box_of(settlement: Settlement, board: Board, arms_left: Iterable[int] | None
 
 
 def _gaps(
-    counts: Sequence[int], sums: Sequence[float], left: Sequence[bool], public: Sequence[bool], coverage: float
+    counts: Sequence[int],
+    sums: Sequence[float],
+    left: Sequence[bool],
+    public: Sequence[bool],
+    coverage: float,
+    many: bool,
 ) -> tuple[list[float], list[float]]:
     """Return both ends of the gap of every separated arm."""
-    if len(counts) >= MANY_ARMS and can_compile():
+    if (many or len(counts) >= MANY_ARMS) and can_compile():
         from partage.settle.many_arms import gaps
 
         return gaps(counts, sums, left, public, coverage)
@@ -260,11 +277,11 @@ def _gaps(
     return lower, upper
 
 
-def _by_formula(settlement: Settlement, _horizon: int, box: Box, steps: Sequence[int]) -> list[float]:
+def _by_formula(settlement: Settlement, box: Box, steps: Sequence[int], many: bool) -> list[float]:
     """Return ceilings by the formula of `partage.settle.noiseless`."""
     lower, upper = ([end for arm, end in enumerate(ends) if arm != box.leader] for ends in (box.lower, box.upper))
     cost: Callable[..., float] = least_cost
-    if len(lower) >= MANY_ARMS and can_compile():
+    if (many or len(lower) >= MANY_ARMS) and can_compile():
         from partage.settle.many_arms import cost_of
 
         cost = cost_of(lower, upper)

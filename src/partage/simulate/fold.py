@@ -67,6 +67,8 @@ def new_folded(runs: int, agents: int, arms: int, checkpoints: int) -> Folded:
 
 def join(parts: list[Folded]) -> Folded:
     """Put the runs of several parts one after the other. The order of the parts affects the last bit of sums."""
+    if len(parts) == 1:  # of millions of agents, perhaps
+        return parts[0]
     rows = [np.concatenate([part[i] for part in parts]) for i in (*range(5), 9)]
     sums = [np.sum([part[i] for part in parts], axis=0) for i in range(5, 9)]
     return Folded._make([*rows[:5], *sums, rows[5]])
@@ -92,7 +94,7 @@ def fold(
     charge, ceiling, figures = 0.0, math.inf, folded.figures[row]
     if settlement.kind != NONE:
         board = _board(game, outcome, effects)
-        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon])
+        found, ceilings = rates_and_ceilings(settlement, board, [game.horizon], many=True)
         rates = np.array(found)
         if ceilings is not None:
             (ceiling,) = ceilings
@@ -140,8 +142,8 @@ def _fold(game, outcome, settlement, limits, figures, sums):
     kind, fee, rates, risks, charge, ceiling, price, commits_paid = settlement
     prepaid, underwriting = limits
     paid = price if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED else 0.0
-    agents = len(starts) - 1
-    regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents)
+    agents, risky = len(starts) - 1, kind == EQUAL_SHARE and risks.any()
+    regret, compensation, uncovered = np.zeros(agents), np.zeros(agents), np.zeros(agents if risky else 0)
     explored = 0.0
     for agent in range(agents):
         for entry in range(starts[agent], starts[agent + 1]):
@@ -149,7 +151,8 @@ def _fold(game, outcome, settlement, limits, figures, sums):
             explored += (gaps[arm] + price) * pulls
             regret[agent] += (gaps[arm] + price) * pulls
             compensation[agent] += (rates[arm] + paid) * pulls
-            uncovered[agent] += risks[arm] * pulls
+            if risky:
+                uncovered[agent] += risks[arm] * pulls
     for row in range(rows[0]):
         arm = led[row]
         for agent in range(agents):
@@ -157,11 +160,13 @@ def _fold(game, outcome, settlement, limits, figures, sums):
             regret[agent] += gaps[arm] * pulls
             if commits_paid:
                 compensation[agent] += rates[arm] * pulls
-            uncovered[agent] += risks[arm] * pulls
+            if risky:
+                uncovered[agent] += risks[arm] * pulls
 
     compensated, most_uncovered = 0.0, 0.0
     for agent in range(agents):
         compensated += compensation[agent]
+    for agent in range(len(uncovered)):
         most_uncovered = max(most_uncovered, uncovered[agent])
     if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED:
         bill = (1.0 + fee) * compensated

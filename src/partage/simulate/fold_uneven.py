@@ -72,7 +72,7 @@ def _settled(
         return _Paid(np.zeros(agents), np.zeros(agents), {})
     figures: dict[str, float] = {}
     told_and_commits = told + commit
-    rates, ceilings = rates_and_ceilings(settlement, board, told_and_commits.sum(axis=1).tolist())
+    rates, ceilings = rates_and_ceilings(settlement, board, told_and_commits.sum(axis=1).tolist(), many=True)
     paid_for = told_and_commits if commits_paid and settlement.pays_commits else told
     compensation = paid_for @ np.array(rates)
     if ceilings is not None:

@@ -12,9 +12,12 @@ import socket
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,18 +29,21 @@ from partage.engine.tally import always_shared
 from partage.errors import InputError, MissingExtra, PartageError
 from partage.game import Game
 from partage.sharing import Sharing
+from partage.simulate.batch import Batch
 from partage.simulate.chunk import Task, play_chunk
-from partage.simulate.fold import Folded
 from partage.simulate.trial import Trial
 
 PLACES = ("threads", "processes", "dask", "ray")
 PATIENCE = 10  # seconds to wait for a scheduler
+_LOOK = 0.02  # seconds between two looks at what a Dask cluster has finished
+
+Work = Task | Trial | Batch
 
 
 class Chunk(NamedTuple):
-    """Runs `first` to `last - 1` of a task or a trial: the unit of work."""
+    """Runs `first` to `last - 1` of a task, a trial or a batch of tasks: the unit of work."""
 
-    task: Task | Trial
+    task: Work
     first: int
     last: int
 
@@ -51,6 +57,8 @@ class Chunk(NamedTuple):
         """
         if isinstance(self.task, Trial):
             return (self.last - self.first) * self.task.work
+        if isinstance(self.task, Batch):
+            return sum(Chunk(task, self.first, self.last).expected for task in self.task.tasks)
         game, rule = self.task.game, self.task.rule
         if by_reference(game, rule):
             each = 1000.0 * game.agents * game.horizon
@@ -66,10 +74,13 @@ class Chunk(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A finished chunk: its place in the sequence of chunks, its figures, and the seconds it took."""
+    """A finished chunk: its place in the sequence of chunks, its figures, and the seconds it took.
+
+    `folded` is what the work gives: a `Folded` of a task or a trial, and sums of a batch.
+    """
 
     place: int
-    folded: Folded
+    folded: Any
     seconds: float
 
 
@@ -127,8 +138,8 @@ def workers(on: str = "threads", jobs: int | None = None) -> Iterator[Play]:
         elif place == "processes":
             options |= _PROCESSES
         elif place == "dask":
-            options["backend"] = "dask"
-            stack.enter_context(_dask(address, jobs))
+            yield partial(_play_on_dask, stack.enter_context(_dask(address, jobs)))
+            return
         else:
             stack.enter_context(_ray(address, jobs))
             yield _play_on_ray
@@ -180,45 +191,100 @@ def _play(chunks: Sequence[tuple[int, Chunk]], place: str, options: dict[str, An
             finished.close()
 
 
+def _play_on_dask(client: Any, chunks: Sequence[Chunk]) -> Iterator[Finished]:
+    """Play chunks as tasks of Dask. The scheduler plays those of a lost worker again, on another one."""
+    from distributed import as_completed
+    from distributed.scheduler import KilledWorker
+
+    sent = _send_once(chunks, lambda work: client.submit(_itself, work, pure=False))
+    futures = [
+        client.submit(_elsewhere, at, sent.get(id(task), task), first, last, pure=False)
+        for at, (task, first, last) in enumerate(chunks)
+    ]
+    waiting, heard = as_completed(futures), time.monotonic()
+    try:
+        while not waiting.is_empty():
+            done = waiting.next_batch(block=False)
+            for future in done:
+                yield future.result()
+                future.release()
+            if done:
+                heard = time.monotonic()
+                continue
+            time.sleep(_LOOK)
+            if time.monotonic() - heard > PATIENCE:
+                heard = time.monotonic()
+                if not client.scheduler_info()["workers"]:
+                    raise InputError(
+                        f"The Dask cluster has no workers left, and {waiting.count():,} parts are not played; start "
+                        "workers, and play again."
+                    )
+    except KilledWorker as error:
+        raise InputError(
+            f"Dask lost every worker that played one of the parts ({error}); perhaps they lack memory."
+        ) from error
+    finally:
+        client.cancel(futures)
+
+
 def _play_on_ray(chunks: Sequence[Chunk]) -> Iterator[Finished]:
-    """Play chunks as tasks of Ray.
+    """Play chunks as tasks of Ray, which plays those of a lost worker again.
 
     joblib's backend for Ray returns nothing before all is done, and it kills its workers at the end, which Ray
     sometimes reports on standard output.
     """
     import ray
 
+    sent = _send_once(chunks, ray.put)
     work = ray.remote(_elsewhere)
-    waiting = [work.remote(at, *chunk) for at, chunk in enumerate(chunks)]
+    waiting = [
+        work.remote(at, sent.get(id(task), task), first, last) for at, (task, first, last) in enumerate(chunks)
+    ]
     while waiting:
         done, waiting = ray.wait(waiting)
         yield from ray.get(done)
 
 
-def _timed(place: int, task: Task | Trial, first: int, last: int) -> Finished:
+def _send_once(chunks: Sequence[Chunk], send: Callable[[Work], Any]) -> dict[int, Any]:
+    """Send what several chunks have in common to a cluster once; return where it is, by identity."""
+    uses = Counter(id(chunk.task) for chunk in chunks)
+    shared = {id(chunk.task): chunk.task for chunk in chunks if uses[id(chunk.task)] > 1}
+    return {name: send(work) for name, work in shared.items()}
+
+
+def _itself(work: Work) -> Work:
+    """Return the work. Dask loses data with the worker that has it, but a result is computed again."""
+    return work
+
+
+def _timed(place: int, task: Work, first: int, last: int) -> Finished:
     """Play one chunk and measure the time."""
     started = time.perf_counter()
-    folded = task.played(first, last) if isinstance(task, Trial) else play_chunk(task, first, last)
+    folded = play_chunk(task, first, last) if isinstance(task, Task) else task.played(first, last)
     return Finished(place, folded, time.perf_counter() - started)
 
 
-def _elsewhere(place: int, task: Task | Trial, first: int, last: int) -> Finished:
+def _elsewhere(place: int, task: Work, first: int, last: int) -> Finished:
     """Play one chunk in another process.
 
     Arrays may arrive there read-only or misaligned. Kernels would compile again for those, so they are copied.
     """
-    if isinstance(task, Trial):
-        return _timed(place, task, first, last)
+    if isinstance(task, Batch):
+        task = Batch(tuple(_copied(each) for each in task.tasks))
+    return _timed(place, _copied(task) if isinstance(task, Task) else task, first, last)
+
+
+def _copied(task: Task) -> Task:
+    """Return a task with arrays of its own."""
     game, sharing = task.game, task.game.sharing
     if isinstance(sharing, Sharing):
         sharing = replace(sharing, starts=np.array(sharing.starts), shared=np.array(sharing.shared))
-    game = replace(game, sharing=sharing)
-    return _timed(place, replace(task, game=game, checkpoints=np.array(task.checkpoints)), first, last)
+    return replace(task, game=replace(game, sharing=sharing), checkpoints=np.array(task.checkpoints))
 
 
 @contextmanager
-def _dask(address: str | None, jobs: int) -> Iterator[None]:
-    """Connect to a Dask scheduler, or start a cluster on this machine."""
+def _dask(address: str | None, jobs: int) -> Iterator[Any]:
+    """Return a client of a Dask scheduler, or of a cluster that is started on this machine."""
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
@@ -227,14 +293,14 @@ def _dask(address: str | None, jobs: int) -> Iterator[None]:
                 cluster = LocalCluster(
                     n_workers=jobs, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
                 )
-            stack.enter_context(Client(stack.enter_context(cluster)))
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
         else:
             try:
                 client = stack.enter_context(Client(address, timeout=PATIENCE))
                 client.wait_for_workers(1, timeout=PATIENCE)
             except (OSError, ValueError, TimeoutError) as error:
                 raise _unreachable("Dask scheduler", address) from error
-        yield
+        yield client
 
 
 @contextmanager
@@ -260,14 +326,26 @@ def _ray(address: str | None, jobs: int) -> Iterator[None]:
         host, _, port = (address or "").removeprefix("ray://").rpartition(":")
         if host:  # Ray itself would wait for minutes
             socket.create_connection((host, int(port)), timeout=PATIENCE).close()
-        own = {"num_cpus": jobs, "include_dashboard": False} if address is None else {"address": address}
-        ray.init(logging_level=logging.ERROR, log_to_driver=False, **own)
+        # "local" starts a cluster. Without an address, Ray would look for one that runs, perhaps in vain.
+        own = {"num_cpus": jobs, "include_dashboard": False} if address is None else {}
+        ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (OSError, RuntimeError, ValueError) as error:
-        raise _unreachable("Ray cluster", address or "this machine") from error
+        raise _no_ray(address) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _no_ray(address: str | None) -> PartageError:
+    """Return what to say if Ray cannot be reached. It may look for a cluster that runs no longer."""
+    kept = Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray", "ray_current_cluster")  # Ray's own
+    if address == "auto" and kept.exists():
+        return InputError(
+            f"The Ray cluster at {kept.read_text().strip()} cannot be reached. The file {kept} names it; if it no "
+            "longer runs, remove that file, or give the address of another cluster."
+        )
+    return _unreachable("Ray cluster", address or "this machine")
 
 
 def _unreachable(what: str, address: str) -> PartageError:

@@ -7,7 +7,6 @@ charge, against the learner that loses least alone, and against 2-UCB, the paper
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +26,7 @@ NO_FEE = ", no fee"  # the same line as it is charged
 FEW = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 MANY = (30, 100, 1000)
 BETWEEN = (2000, 3000, 3500, 4000, 6000, 10_000)  # where the paper's settlement becomes viable
-RUNS = 40  # at most, as measuring a ceiling of 2-UCB takes a tenth of a second or more
-GOAL_RUNS = 1000  # at most, where a goal is judged
-DRAWN_RUNS = 10  # at most, with many agents
+RUNS = 2000  # at most
 ALONE_RUNS = {"Thompson alone": 400, "IMED alone": 40, "KL-UCB alone": 40}  # the least costly is compared with
 GAME = on_the_arms(Sharing.dealt)
 ETC, SHARED, PAPER = "Balanced-ETC", "Shared-IMED", "paper, Balanced-ETC"
@@ -249,16 +246,9 @@ def text(played: Played) -> str:
     )
 
 
-def _runs_of(case: Case, at: int) -> int:
-    if at in MANY:
-        return DRAWN_RUNS
-    return GOAL_RUNS if case.goal and at == case.at else RUNS
-
-
 def _lines(case: Case) -> list[Line]:
     places = FEW + MANY if case.colour else FEW
-    most = partial(_runs_of, case)
-    line = Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, places, most, alone=case.alone)
+    line = Line(case.name, case.rule, GAME, case.settlement, NO_LIMIT, places, lambda at: RUNS, alone=case.alone)
     free = replace(line, name=case.name + NO_FEE, fee=0.0, places=FEW)
     return [line, free] if case.goal else [line]
 
