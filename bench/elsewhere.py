@@ -1,0 +1,165 @@
+"""Run a generator in a process of its own, with limits on its time and memory.
+
+A compiled kernel cannot be interrupted, so what may take too long is measured in another process, which can be ended.
+`python -m bench.elsewhere FD LIMITS WORK ARGUMENTS` is that process.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from bench.rows import Chart, Row
+
+GRACE = 2.0  # seconds to clean up in
+_DECODER = msgspec.json.Decoder(Row | Chart | list | float | str | bool | None)
+
+
+class TooLong(Exception):
+    """The work was stopped at a time limit."""
+
+    def __init__(self, seconds: float):
+        super().__init__(f"stopped after {seconds:g} s")
+        self.seconds = seconds
+
+
+class Failed(Exception):
+    """The work raised an error, or its process ended before the work did."""
+
+
+def elsewhere(
+    work: str, *arguments: Any, seconds: float, each: float | None = None, memory: int | None = None
+) -> Iterator[Any]:
+    """Yield what a generator function yields in a process of its own.
+
+    Parameters
+    ----------
+    work
+        The function, as "package.module:function". It may yield rows, charts and what JSON can express.
+    arguments
+        Its arguments, which must fit into JSON.
+    seconds
+        The time limit for all of it.
+    each
+        The time limit for each result after the first. Work that is measured yields something once it is warm, so
+        that starting and compiling do not count.
+    memory
+        The limit of its address space, in bytes.
+
+    Raises
+    ------
+    TooLong
+        If a time limit is reached.
+    Failed
+        If the work fails. The message says how.
+    """
+    reading, writing = os.pipe()
+    limits = json.dumps({"seconds": seconds, "memory": memory})
+    command = [sys.executable, "-m", "bench.elsewhere", str(writing), limits, work, json.dumps(arguments)]
+    with tempfile.TemporaryFile() as said, open(reading, "rb", buffering=0) as pipe:
+        process = subprocess.Popen(
+            command, pass_fds=[writing], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+        os.close(writing)
+        try:
+            for line in _lines(pipe, seconds, each):
+                yield _DECODER.decode(line)
+            process.wait(GRACE)
+            if process.returncode:
+                raise Failed(_reason(process.returncode, said))
+        finally:
+            _end(process)
+
+
+def one_by_one(
+    work: str, first: Sequence[Any], cases: Sequence[Any], seconds: float, each: float
+) -> Iterator[tuple[Any, Any]]:
+    """Yield each case and its result, or the `TooLong` or `Failed` that ended it. The next case starts afresh then.
+
+    `work(*first, cases)` yields something once it is warm and then one result for each case.
+    """
+    left, deadline = list(cases), time.monotonic() + seconds
+    while left:
+        try:
+            results = elsewhere(work, *first, left, seconds=max(1.0, deadline - time.monotonic()), each=each)
+            next(results, None)
+            for result in results:
+                yield left.pop(0), result
+            if left:
+                yield left.pop(0), Failed("The process ended without a result.")
+        except (TooLong, Failed) as error:
+            yield left.pop(0), error
+
+
+def _lines(pipe: Any, seconds: float, each: float | None) -> Iterator[bytes]:
+    """Yield the lines of the pipe until it ends."""
+    end = time.monotonic() + seconds
+    limit, stop = seconds, end
+    buffer = b""
+    while True:
+        ready, _, _ = select.select([pipe], [], [], max(0.0, stop - time.monotonic()))
+        if not ready:
+            raise TooLong(limit)
+        data = pipe.read(65536)
+        if not data:
+            return
+        *lines, buffer = (buffer + data).split(b"\n")
+        for line in lines:
+            yield line
+            if each is not None:
+                stop = min(end, time.monotonic() + each)
+                limit = each if stop < end else seconds
+
+
+def _reason(code: int, said: Any) -> str:
+    """Return why a process failed: the last line that it printed, or its signal."""
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    said.seek(0)
+    printed = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+    return printed[-1].strip()[:300] if printed else f"ended with code {code}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started: first by a signal that lets it clean up."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def find(work: str) -> Any:
+    """Return the function "package.module:function"."""
+    module, _, name = work.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def main(pipe: str, limits: str, work: str, arguments: str) -> None:
+    """Do the work, and write each result to the pipe as a line of JSON."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    limit = json.loads(limits)
+    cores = os.cpu_count() or 1
+    most = int(cores * (limit["seconds"] + 10 * GRACE)) + 1  # processor time: nothing outlives the bench for long
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    if limit["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (limit["memory"], resource.getrlimit(resource.RLIMIT_AS)[1]))
+    with open(int(pipe), "wb", buffering=0) as out:
+        for result in find(work)(*json.loads(arguments)):
+            out.write(msgspec.json.encode(result) + b"\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
