@@ -1,11 +1,10 @@
 """The page of the bench, in the style and with the templates of the report."""
 
-import math
 import textwrap
 from pathlib import Path
 
 import jinja2
-from bench.rows import MET, MISSED, Chart, Row
+from bench.rows import MET, MISSED, Chart, Row, size_of
 from markupsafe import Markup
 from matplotlib.ticker import LogFormatterMathtext
 
@@ -52,16 +51,6 @@ def goal_of(row: Row) -> str:
     return f"at {'least' if row.more_is_better else 'most'} {row.goal:,g} {unit_of(row)}"
 
 
-def size_of(value: float) -> str:
-    """Format a size; powers of 10 from a million on as such.
-
-    >>> size_of(1e15), size_of(30_000)
-    ('10^15', '30,000')
-    """
-    power = round(math.log10(value)) if value > 0 else 0
-    return f"10^{power}" if power >= 6 and math.isclose(value, 10.0**power) else f"{value:,.12g}"
-
-
 def summary(rows: list[Row]) -> str:
     """Say how many goals are met."""
     verdicts = [row.verdict or OPEN for row in rows if row.goal is not None]
@@ -89,21 +78,23 @@ def page(machine: dict, parts: list[dict], drift: dict) -> str:
         {**part, "charts": [_chart(chart, f"{part['name']}-{at}") for at, chart in enumerate(part["charts"])]}
         for part in parts
     ]
-    return _environment().get_template("bench.html").render(
-        machine=machine,
-        parts=shown,
-        drift=drift,
-        summary=summary([row for part in parts for row in part["rows"]]),
-        signs=SIGNS,
+    return (
+        _environment()
+        .get_template("bench.html")
+        .render(
+            machine=machine,
+            parts=shown,
+            drift=drift,
+            summary=summary([row for part in parts for row in part["rows"]]),
+            signs=SIGNS,
+        )
     )
 
 
 def _environment() -> jinja2.Environment:
     own = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     found = TEMPLATES.overlay(loader=jinja2.ChoiceLoader([own, TEMPLATES.loader]))
-    found.filters = {
-        **TEMPLATES.filters, "value": value_of, "spread": spread_of, "goal": goal_of, "size": size_of
-    }
+    found.filters = {**TEMPLATES.filters, "value": value_of, "spread": spread_of, "goal": goal_of, "size": size_of}
     return found
 
 

@@ -1,6 +1,12 @@
-"""The parts of the bench. A part is one line here, and a function that yields rows and charts (`bench/rows.py`)."""
+"""The parts of the bench.
+
+To add a part, write a function that yields rows and charts (`bench/rows.py`) and add one line here. `ABOUT` in its
+module, if there is one, is shown above its rows.
+"""
 
 from typing import NamedTuple
+
+MOST = 600  # seconds: the limit of all parts of `make bench` together
 
 
 class Part(NamedTuple):
@@ -18,8 +24,6 @@ class Part(NamedTuple):
         Its time limit. What it has measured by then is kept.
     long
         Whether only `make bench-all` runs it.
-    about
-        What the rows show, in a few sentences.
     """
 
     name: str
@@ -27,9 +31,19 @@ class Part(NamedTuple):
     work: str
     seconds: float
     long: bool = False
-    about: str = ""
 
 
 PARTS = (
     Part("engine", "Balanced-ETC", "bench.engine:measure", 40),
+    Part("evidence", "Rules that decide by evidence", "bench.evidence_rules:measure", 90),
+    Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60),
+    Part("agents", "Ten million agents", "bench.agents:measure", 35),
+    Part("uneven", "Uneven games", "bench.uneven:measure", 30),
+    Part("places", "Threads, processes and Dask", "bench.places:measure", 35),
+    Part("starts", "Starts of commands and imports", "bench.starts:measure", 75),
+    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 90),
+    Part("service", "The live controller", "bench.service:measure", 60),
+    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 1900, long=True),
+    Part("ray", "Ray", "bench.places:measure_ray", 120, long=True),
+    Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 600, long=True),
 )

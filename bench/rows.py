@@ -4,6 +4,7 @@ A part is a function without arguments that yields these, and one line in `bench
 tuples (what, measured, goal, more_is_better, unit), which become rows.
 """
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -104,3 +105,13 @@ class Chart(msgspec.Struct, frozen=True, tag="chart"):
 def as_row_or_chart(found: Any) -> Row | Chart:
     """Return what a part yielded, with a tuple as a row."""
     return found if isinstance(found, Row | Chart) else Row(*found)
+
+
+def size_of(value: float) -> str:
+    """Format a size; powers of 10 from a million on as such.
+
+    >>> size_of(1e15), size_of(30_000)
+    ('10^15', '30,000')
+    """
+    power = round(math.log10(value)) if value > 0 else 0
+    return f"10^{power}" if power >= 6 and math.isclose(value, 10.0**power) else f"{value:,.12g}"

@@ -6,6 +6,7 @@ that says so; the exit code is 0 in any case.
 
 import argparse
 import datetime
+import importlib
 import json
 import os
 import platform
@@ -17,10 +18,10 @@ from pathlib import Path
 
 import msgspec
 from bench import freezing, history, soak
-from bench.elsewhere import Failed, TooLong, elsewhere
+from bench.elsewhere import Failed, TooLong, elsewhere, find
 from bench.page import goal_of, page, value_of
 from bench.parts import PARTS, Part
-from bench.rows import Chart, Row
+from bench.rows import Chart, Row, as_row_or_chart
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -35,11 +36,16 @@ def measured(part: Part, tell=lambda row: None) -> dict:
     """Measure one part. What it yielded before it failed is kept."""
     rows: list[Row] = []
     charts: list[Chart] = []
+    about = ""
     started = time.perf_counter()
     try:
         for found in elsewhere("bench.run:yielded", part.work, seconds=part.seconds):
-            (rows if isinstance(found, Row) else charts).append(found)
-            if isinstance(found, Row):
+            if isinstance(found, str):
+                about = found
+            elif isinstance(found, Chart):
+                charts.append(found)
+            else:
+                rows.append(found)
                 tell(found)
     except TooLong:
         rows.append(Row("the rest of this part", note=f"stopped at its time limit of {part.seconds:g} s"))
@@ -49,7 +55,7 @@ def measured(part: Part, tell=lambda row: None) -> dict:
     return {
         "name": part.name,
         "title": part.title,
-        "about": part.about,
+        "about": about,
         "seconds": seconds,
         "rows": rows,
         "charts": charts,
@@ -57,11 +63,10 @@ def measured(part: Part, tell=lambda row: None) -> dict:
 
 
 def yielded(work: str):
-    """Yield the rows and charts of a part."""
-    from bench.elsewhere import find
-    from bench.rows import as_row_or_chart
-
-    yield from map(as_row_or_chart, find(work)())
+    """Yield what a part is about, and then its rows and charts."""
+    function = find(work)
+    yield getattr(importlib.import_module(work.partition(":")[0]), "ABOUT", "")
+    yield from map(as_row_or_chart, function())
 
 
 def machine(command: str, seconds: float) -> dict:
@@ -131,9 +136,13 @@ def main(arguments=None) -> None:
         task = bar.add_task("", total=len(chosen))
         for part in chosen:
             bar.update(task, description=part.name)
-            parts.append(measured(part, lambda row, part=part: bar.update(task, description=f"{part.name}: {row.what}")))
+            parts.append(
+                measured(part, lambda row, part=part: bar.update(task, description=f"{part.name}: {row.what}"))
+            )
             bar.advance(task)
-    command = " ".join(["python -m bench.run", *([given.part] if given.part else []), *(["--all"] if given.all else [])])
+    command = " ".join(
+        ["python -m bench.run", *([given.part] if given.part else []), *(["--all"] if given.all else [])]
+    )
     about = machine(command, time.perf_counter() - started)
     ratios = history.ratios(parts)
     given.out.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from bench.loops import bare_loop
 
@@ -22,22 +23,26 @@ def wall_seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def bare_step() -> float:
-    """Return the seconds per step of the bare loop."""
-    return processor_seconds(lambda: bare_loop(BARE, 0.5, 27.6)) / BARE
+def bare() -> None:
+    """Run the bare loop."""
+    bare_loop(BARE, 0.5, 27.6)
 
 
 def repeated(
-    works: Mapping[str, Callable[[], object]], times: int = 7, within: float = 20.0, clock=processor_seconds
-) -> dict[str, list[float]]:
-    """Return the seconds of each work in every repeat, after one call of each that compiles it.
+    works: Mapping[Any, Callable[[], object]],
+    times: int = 7,
+    within: float = 20.0,
+    clock: Callable[[Callable[[], object]], float] = processor_seconds,
+    compiled: bool = False,
+) -> dict[Any, list[float]]:
+    """Return the seconds of each work in every repeat, after one call of each unless all is `compiled`.
 
     In a repeat they take turns, so that a ratio of two of them compares the same moment. Repeats end after `times`,
     or when those that were made took `within` seconds of wall time.
     """
-    for work in works.values():
+    for work in works.values() if not compiled else ():
         work()
-    seconds: dict[str, list[float]] = {name: [] for name in works}
+    seconds: dict[Any, list[float]] = {name: [] for name in works}
     ends = time.perf_counter() + within
     for _ in range(times):
         for name, work in works.items():
