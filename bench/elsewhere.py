@@ -17,11 +17,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from bench.rows import Chart, Row
 
+ROOT = Path(__file__).parent.parent
 GRACE = 2.0  # seconds to clean up in
 _DECODER = msgspec.json.Decoder(Row | Chart | list | float | str | bool | None)
 
@@ -39,7 +41,12 @@ class Failed(Exception):
 
 
 def elsewhere(
-    work: str, *arguments: Any, seconds: float, each: float | None = None, memory: int | None = None
+    work: str,
+    *arguments: Any,
+    seconds: float,
+    each: float | None = None,
+    memory: int | None = None,
+    python: str | Path = sys.executable,
 ) -> Iterator[Any]:
     """Yield what a generator function yields in a process of its own.
 
@@ -56,6 +63,8 @@ def elsewhere(
         that starting and compiling do not count.
     memory
         The limit of its address space, in bytes.
+    python
+        The Python that runs it. It finds `partage` beside this folder.
 
     Raises
     ------
@@ -66,10 +75,17 @@ def elsewhere(
     """
     reading, writing = os.pipe()
     asked = [str(writing), json.dumps(memory), work, json.dumps(arguments)]
-    command = [sys.executable, "-m", "bench.elsewhere", *asked]
+    command = [str(python), "-m", "bench.elsewhere", *asked]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryFile() as said, open(reading, "rb", buffering=0) as pipe:
         process = subprocess.Popen(
-            command, pass_fds=[writing], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            command,
+            pass_fds=[writing],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": paths},
         )
         os.close(writing)
         try:

@@ -20,7 +20,7 @@ RULES = {
     "balanced-glr by betting": BalancedGLR(evidence="betting"),
 }
 BY_EVIDENCE = [name for name in RULES if name != "balanced-etc"]
-LIMIT = 10.0  # seconds
+LIMIT = 8.0  # seconds
 ABOUT = (
     "The means of the arms are evenly spaced from 0.9 to 0, and every agent shares one arm; the near tie has two "
     f"arms with means 0.6 and 0.599. A case that would take over {LIMIT:g} s is stopped."
@@ -75,7 +75,7 @@ def cases(name, chosen):
             yield repeated({"run": played(near_tie(), rule)}, times=5, within=2.0, compiled=True)["run"]
 
 
-def measure(seconds=85.0):
+def measure(seconds=95.0):
     """Yield the rows of all rules."""
     for name in BY_EVIDENCE:
         found = one_by_one("bench.evidence_rules:cases", [name], list(CASES), seconds / len(BY_EVIDENCE), LIMIT)

@@ -3,7 +3,9 @@
 import importlib.util
 from functools import partial
 
+from bench.elsewhere import elsewhere
 from bench.engine import balanced
+from bench.environments import PINS, ROOT, kept
 from bench.rows import Row
 from bench.timing import over, repeated, wall_seconds
 
@@ -47,5 +49,11 @@ def started(place, module, runs=1024):
 
 
 def measure_ray():
-    """Yield the rows of a Ray cluster."""
-    yield from started("ray", "ray")
+    """Yield the rows of a Ray cluster, from an environment of its own unless Ray is installed."""
+    if importlib.util.find_spec("ray"):
+        yield from started("ray", "ray")
+        return
+    levels = [ROOT / "requirements" / f"{level}.txt" for level in ("base", "research")]
+    yield from elsewhere(
+        "bench.places:started", "ray", "ray", seconds=120, python=kept("ray", *levels, PINS / "ray.txt")
+    )

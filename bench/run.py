@@ -6,7 +6,6 @@ that says so; the exit code is 0 in any case.
 
 import argparse
 import datetime
-import importlib
 import json
 import os
 import platform
@@ -18,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 from bench import freezing, history, soak
-from bench.elsewhere import Failed, TooLong, elsewhere, find
+from bench.elsewhere import Failed, TooLong, elsewhere
 from bench.page import goal_of, page, value_of
 from bench.parts import PARTS, Part
-from bench.rows import Chart, Row, as_row_or_chart
+from bench.rows import Chart, Row
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -39,7 +38,7 @@ def measured(part: Part, tell=lambda row: None) -> dict:
     about = ""
     started = time.perf_counter()
     try:
-        for found in elsewhere("bench.run:yielded", part.work, seconds=part.seconds):
+        for found in elsewhere("bench.parts:yielded", part.work, seconds=part.seconds):
             if isinstance(found, str):
                 about = found
             elif isinstance(found, Chart):
@@ -60,13 +59,6 @@ def measured(part: Part, tell=lambda row: None) -> dict:
         "rows": rows,
         "charts": charts,
     }
-
-
-def yielded(work: str):
-    """Yield what a part is about, and then its rows and charts."""
-    function = find(work)
-    yield getattr(importlib.import_module(work.partition(":")[0]), "ABOUT", "")
-    yield from map(as_row_or_chart, function())
 
 
 def machine(command: str, seconds: float) -> dict:

@@ -4,18 +4,15 @@ Every peer plays in an environment of its own, with the versions of `bench/peers
 `results/.peers` and kept there. `bench/peers/problem.py` states the problem and the algorithms.
 """
 
-import hashlib
 import json
 import math
-import shutil
 import statistics
 import subprocess
 import sys
-import venv
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
+from bench import environments
 from bench.engine import balanced
 from bench.peers.problem import MEANS, STEPS
 from bench.rows import Row
@@ -29,8 +26,6 @@ ABOUT = (
     "regrets show that they solve the same problem. The last rows say how long one waits for a mean regret with a "
     "standard error of 1 %."
 )
-HERE = Path(__file__).parent / "peers"
-CACHE = Path("results") / ".peers"
 PEERS = {"plain": "plain Python", "numpy": "numpy, 200 runs at once", "river": "river", "mabwiser": "mabwiser"}
 ALGORITHMS = {"thompson": Thompson(), "ucb1": TwoUCB()}  # what Partage plays
 ERROR = 0.01  # the standard error, relative to the mean
@@ -70,7 +65,7 @@ def by_partage(rule, steps=STEPS, runs=200, times=5):
 
 def by_peer(python, name, algorithm, seconds=2.0, steps=STEPS):
     """Let a peer play the problem for some seconds."""
-    command = [str(python), str(HERE / f"play_{name}.py"), algorithm, str(seconds), str(steps)]
+    command = [str(python), str(environments.PINS / f"play_{name}.py"), algorithm, str(seconds), str(steps)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     found = json.loads(done.stdout)
     regrets = found["regrets"]
@@ -78,29 +73,10 @@ def by_peer(python, name, algorithm, seconds=2.0, steps=STEPS):
     return Played(found["seconds"], statistics.mean(regrets), deviation, len(regrets))
 
 
-def environment_of(name, cache=CACHE):
-    """Return the Python of a peer's environment, which is made if it is not there."""
-    requirements = HERE / f"{name}.txt"
-    if not requirements.exists():
-        return Path(sys.executable)  # the standard library is the same everywhere
-    known = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    folder = (cache / f"{name}-{known}").resolve()
-    python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--requirement",
-            str(requirements),
-        ]
-        subprocess.run([str(python), *install], check=True, capture_output=True)
-        (folder / "ready").touch()
-    return python
+def python_of(name):
+    """Return the Python that a peer runs on."""
+    pins = environments.PINS / f"{name}.txt"
+    return environments.kept(name, pins) if pins.exists() else sys.executable  # the standard library needs nothing
 
 
 def differs(one, other):
@@ -115,7 +91,7 @@ def measure(peers=tuple(PEERS), seconds=2.0, steps=STEPS):
     found = {algorithm: {} for algorithm in own}
     for name in peers:
         try:
-            python = environment_of(name)
+            python = python_of(name)
             for algorithm in ALGORITHMS:
                 found[algorithm][name] = by_peer(python, name, algorithm, seconds, steps)
         except (OSError, subprocess.SubprocessError) as error:

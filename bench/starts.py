@@ -11,9 +11,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
+from bench import environments
+from bench.environments import ROOT
 from bench.rows import Row
 
 import partage
@@ -23,7 +24,6 @@ ABOUT = (
     "Processor time of a process and its children. A cold start is the first one of a fresh copy of the package, "
     "without bytecode and compiled kernels. Each import names the install extra that it needs."
 )
-ROOT = Path(__file__).parent.parent
 SIMULATE = ("-m", "partage.cli", "simulate", "--means", "0.9,0.8,0.7", "--agents", "30", "--horizon", "1e6")
 IMPORTS = {  # by the extra that they need
     "base": ("partage", "partage.client", "partage.ledger.verify", "partage.cli"),
@@ -106,10 +106,6 @@ def measure_installs(extras=tuple(REQUIREMENTS)):
 
 def fresh_environment(folder, extra):
     """Install the package with one extra; return its Python."""
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
     levels = [f"--requirement={ROOT}/requirements/{level}.txt" for level in ("build", *REQUIREMENTS[extra])]
-    subprocess.run([*pip, "--require-hashes", *levels], check=True, capture_output=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", str(ROOT)], check=True, capture_output=True)
-    return python
+    package = ["--no-deps", "--no-build-isolation", str(ROOT)]
+    return environments.make(folder, ["--require-hashes", *levels], package)
