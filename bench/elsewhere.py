@@ -24,8 +24,9 @@ import msgspec
 from bench.rows import Chart, Row
 
 ROOT = Path(__file__).parent.parent
-GRACE = 2.0  # seconds to clean up in
-_DECODER = msgspec.json.Decoder(Row | Chart | list | float | str | bool | None)
+GRACE = 2.0  # seconds to clean up in, for work that is stopped
+ENDING = 30.0  # seconds to end in, for work that is done
+_DECODER = msgspec.json.Decoder(Row | Chart | list | int | float | str | bool | None)
 
 
 class TooLong(Exception):
@@ -91,7 +92,8 @@ def elsewhere(
         try:
             for line in _lines(pipe, seconds, each):
                 yield _DECODER.decode(line)
-            process.wait(GRACE)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)  # all results are there, and what is left then is ended
             if process.returncode:
                 raise Failed(_reason(process.returncode, said))
         finally:
@@ -118,7 +120,7 @@ def one_by_one(
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise TooLong(seconds)
-            results = elsewhere(work, *first, left, seconds=remaining, each=each, memory=memory)
+            results = elsewhere(work, *first, [*left], seconds=remaining, each=each, memory=memory)
             next(results, None)
             for result in results:
                 yield left.pop(0), result

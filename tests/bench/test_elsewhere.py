@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 
 import pytest
 from bench.elsewhere import Failed, TooLong, elsewhere, one_by_one
@@ -38,14 +39,22 @@ def sleeps():
     yield 2
 
 
-def squares(sign, numbers):
+def squares(work, sign, numbers, seconds, each, memory):
+    """Stand in for `elsewhere`."""
     yield "warm"
     for number in numbers:
         if number == 3:
-            time.sleep(10 * PATIENCE)
+            raise TooLong(each)
         if number == 5:
-            raise ValueError("five")
+            raise Failed("five")
         yield sign * number**2
+
+
+@pytest.fixture
+def squared(monkeypatch):
+    """Return `one_by_one` without processes."""
+    monkeypatch.setattr("bench.elsewhere.elsewhere", squares)
+    return partial(one_by_one, "work", [-1])
 
 
 def test_results_arrive_as_they_were_yielded():
@@ -79,19 +88,26 @@ def test_work_that_takes_too_long_is_ended():
         os.kill(process, 0)
 
 
-def test_cases_after_one_that_was_ended_are_still_measured():
-    found = dict(one_by_one(f"{HERE}:squares", [-1], [2, 3, 4, 5, 6], PATIENCE, 0.5))
+def test_cases_after_one_that_was_ended_are_still_measured(squared):
+    found = dict(squared([2, 3, 4, 5, 6], PATIENCE, 0.5))
     assert (found[2], found[4], found[6]) == (-4, -16, -36)
     assert isinstance(found[3], TooLong)
     assert isinstance(found[5], Failed)
 
 
-def test_hopeless_cases_are_left_out():
-    found = one_by_one(f"{HERE}:squares", [1], [2, 3, 4, 7], PATIENCE, 0.5, hopeless=lambda case, failed: case == 4)
+def test_hopeless_cases_are_left_out(squared):
+    found = squared([2, 3, 4, 7], PATIENCE, 0.5, hopeless=lambda case, failed: (case, failed) == (4, 3))
     assert [case for case, _ in found] == [2, 3, 7]
 
 
-def test_cases_beyond_the_time_of_all_are_not_started():
-    found = list(one_by_one(f"{HERE}:squares", [1], [2, 4], 0.0, 0.5))
+def test_cases_beyond_the_time_of_all_are_not_started(squared):
+    found = list(squared([2, 4], 0.0, 0.5))
     assert [case for case, _ in found] == [2, 4]
     assert all(isinstance(result, TooLong) for _, result in found)
+
+
+def test_cases_that_end_without_a_result_are_failures(monkeypatch):
+    monkeypatch.setattr("bench.elsewhere.elsewhere", lambda *_, **__: iter(["warm"]))
+    assert [str(result) for _, result in one_by_one("work", [], [1, 2], PATIENCE, 1)] == [
+        "ended without a result"
+    ] * 2
