@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra faults crashes paper demo serve check format bench build requirements clean
+.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,8 +55,11 @@ format: $(VENV)/.dev ## format the code and apply the fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory (PART=engine, service, freezing, soak or uneven for one part)
-	$(BIN)/python -m bench.run $(PART)
+bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory and write results/bench.html (PART=engine for one part)
+	$(BIN)/python -m bench.run $(PART) $(BENCH_FLAGS)
+
+bench-all: $(VENV)/.dev ## measure also what takes long: Ray, fresh installs, long sweeps; and record the ratios of this version
+	$(BIN)/python -m bench.run --all --record $(BENCH_FLAGS)
 
 build: $(VENV)/.base ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build

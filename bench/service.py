@@ -17,6 +17,10 @@ from tests.support.postgres import Cluster, binaries
 from partage.client import Agent, AsyncAgent
 from partage.service.serve import application
 
+ABOUT = (
+    "Asks and tells of 64 members over loopback, each stored durably before it is answered, and empty POSTs "
+    "beside them."
+)
 AGENTS, ARMS = 64, 10
 TOKEN = "the token of a bench"
 
@@ -90,7 +94,7 @@ def agents_of(client, collaborations, rule="balanced-etc"):
 
 def load(port, agents, seconds):
     """Let 64 connections send requests for some seconds, from a separate process."""
-    plan = {"host": "127.0.0.1", "port": port, "agents": agents, "warm": 1.0, "seconds": seconds}
+    plan = {"host": "127.0.0.1", "port": port, "agents": agents, "warm": 0.5, "seconds": seconds}
     done = subprocess.run(
         [sys.executable, "-m", "bench.load"], input=json.dumps(plan), capture_output=True, text=True, check=True
     )
@@ -99,7 +103,7 @@ def load(port, agents, seconds):
     return measured
 
 
-def best_of(port, agents, times=3, seconds=3):
+def best_of(port, agents, times=2, seconds=2):
     """Return the best of empty POSTs, and of asks and tells: measured in turn, so that both see the same noise."""
     nothing = [{"ask": "/empty", "tell": "", "token": TOKEN}] * AGENTS
     found = [(load(port, nothing, seconds), load(port, agents, seconds)) for _ in range(times)]
@@ -177,6 +181,6 @@ def measure():
         for _ in range(2):  # in turn, so that both see the same noise
             for workers, found in rates.items():
                 with cluster.database() as url, server(url, workers) as (client, port, _):
-                    found.append(load(port, agents_of(client, 8), 3)["rate"])
+                    found.append(load(port, agents_of(client, 8), 2)["rate"])
         yield "… over 8 collaborations, one worker", max(rates[1]), None, True, "/s"
         yield "… two workers / one", max(rates[2]) / max(rates[1]), 1, True, "x"

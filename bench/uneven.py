@@ -1,4 +1,6 @@
-"""What uneven games cost, against the even game and a bare loop, and by T: `python -m bench.run uneven`.
+"""What uneven games cost, against the even game and a bare loop, and by T.
+
+`python -m bench.uneven` prints tables of all features; `make bench PART=uneven` measures less.
 
 Every game is played once in each repeat, and ratios are taken within a repeat. The tables show medians of them.
 """
@@ -9,6 +11,7 @@ import statistics
 import time
 
 from bench.loops import bare_loop
+from bench.rows import Chart, Line, Point, Row
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +21,10 @@ from partage.engine import play_runs
 from partage.engine.rewards import run_keys
 from partage.traits import Change, Delay
 
+ABOUT = (
+    "Nine arms and 27 agents, three of which share each arm and differ from each other: how much longer a run "
+    "takes than the even game of the same repeat. T = 10^6."
+)
 MEANS = [0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05]
 AGENTS = 27  # three of each arm, and each of them differs from the other two
 BARE = 1_000_000
@@ -58,10 +65,10 @@ def game_with(feature, horizon, sharing=None):
 
 
 def timed(work):
-    """Return the seconds that `work` takes, and what it returns."""
-    started = time.perf_counter()
+    """Return the processor time that `work` takes, and what it returns."""
+    started = time.process_time()
     found = work()
-    return time.perf_counter() - started, found
+    return time.process_time() - started, found
 
 
 def played(game, rule, runs):
@@ -75,6 +82,18 @@ def played(game, rule, runs):
 def by_feature(rule, horizon, runs, repeats, sharing=None, names=None):
     """Return for each feature the seconds per run and per broadcast, and both as ratios."""
     games = {name: game_with(name, horizon, sharing) for name in names or features(horizon)}
+    found = repeats_of(games, rule, runs, repeats)
+    keys = ("seconds", "broadcasts", "seconds_per_broadcast", "times_even", "broadcast_times_bare")
+    return {
+        name: {
+            key: statistics.median(values) for key, values in zip(keys, zip(*found[name], strict=True), strict=True)
+        }
+        for name in games
+    }
+
+
+def repeats_of(games, rule, runs, repeats):
+    """Return for each game what every repeat measured, in the order of the columns of `by_feature`."""
     for game in games.values():
         played(game, rule, 1)  # compiles
     rows = {name: [] for name in games}
@@ -86,11 +105,27 @@ def by_feature(rule, horizon, runs, repeats, sharing=None, names=None):
             even = even or seconds
             each = seconds / max(1, broadcasts)
             rows[name].append((seconds, broadcasts, each, seconds / even, each / bare))
-    keys = ("seconds", "broadcasts", "seconds_per_broadcast", "times_even", "broadcast_times_bare")
-    return {
-        name: {key: statistics.median(values) for key, values in zip(keys, zip(*found, strict=True), strict=True)}
-        for name, found in rows.items()
-    }
+    return rows
+
+
+def measure(horizon=10**6, repeats=3, most=9):
+    """Yield the rows and the chart of Balanced-GLR on uneven games."""
+    games = {name: game_with(name, horizon) for name in features(horizon)}
+    for rule, runs in ((BalancedETC(), 2), (BalancedGLR(), 10)):
+        found = repeats_of(games, rule, runs, repeats)
+        for name, values in [*found.items()][1:]:
+            _, _, each, times_even, times_bare = zip(*values, strict=True)
+            note = f"a broadcast takes {1e9 * statistics.median(each):,.0f} ns"
+            note += f", {statistics.median(times_bare):,.0f} steps of the bare loop"
+            yield Row.of(f"{rule.name}: {name} / even", times_even, note=note)
+    lines = []
+    for name in ("even", "pace 1/3, 2.5 and 1", "all at once, and lapses"):
+        points = []
+        for power in range(4, most + 1):
+            game = game_with(name, 10**power)
+            points.append(Point.of(10**power, [1e3 * played(game, BalancedGLR(), 1)[0] for _ in range(3)]))
+        lines.append(Line(name, tuple(points)))
+    yield Chart("Balanced-GLR on uneven games, by horizon", "horizon T", "a run, ms", tuple(lines))
 
 
 def by_horizon(rule, horizons, repeats, sharing=None, names=None):

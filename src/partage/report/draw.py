@@ -39,7 +39,7 @@ def draw(played: Played, narrow: bool = False, titled: bool = True) -> Figure:
         figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold")
     figure.draw_without_rendering()
     for axes in figure.axes:
-        _separate_labels(axes)
+        separate_labels(axes)
     return figure
 
 
@@ -51,11 +51,12 @@ def write_figures(played: Played, folder: Path) -> tuple[list[Path], str, str]:
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
         titled.savefig(svg, metadata={"Date": None}, facecolor="white")
         titled.savefig(png, dpi=160, facecolor="white", metadata={"Software": None})
-        wide, narrow = (_svg(draw(played, narrow=narrow, titled=False)) for narrow in (False, True))
+        wide, narrow = (svg_of(draw(played, narrow=narrow, titled=False)) for narrow in (False, True))
     return [svg, png], wide, narrow
 
 
-def _svg(figure: Figure) -> str:
+def svg_of(figure: Figure) -> str:
+    """Return a figure as SVG, transparent."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
     return text.getvalue()
@@ -86,19 +87,24 @@ def _panel(axes: Axes, panel: Panel, played: Played) -> None:
     axes.margins(x=0.03)
     set_ticks(axes)
     for label, x_end, y_end, colour in labels:
-        axes.annotate(
-            label,
-            (x_end, y_end),
-            xytext=(7, 0),
-            textcoords="offset points",
-            color=colour,
-            va="center",
-            fontweight="bold",
-            fontsize=9.5,
-            linespacing=1.05,
-            annotation_clip=False,
-        )
+        label_end(axes, label, x_end, y_end, colour)
     _marks(axes, panel, played)
+
+
+def label_end(axes: Axes, label: str, x: float, y: float, colour: str) -> None:
+    """Write a label beside the end of a curve."""
+    axes.annotate(
+        label,
+        (x, y),
+        xytext=(7, 0),
+        textcoords="offset points",
+        color=colour,
+        va="center",
+        fontweight="bold",
+        fontsize=9.5,
+        linespacing=1.05,
+        annotation_clip=False,
+    )
 
 
 def _series(panel: Panel, curve: Curve, played: Played) -> tuple[Floats, Floats, Floats]:
@@ -133,7 +139,7 @@ def _marks(axes: Axes, panel: Panel, played: Played) -> None:
         )
 
 
-def _separate_labels(axes: Axes) -> None:
+def separate_labels(axes: Axes) -> None:
     """Move the labels beside the curves apart until none covers another."""
     labels = [each for each in axes.texts if isinstance(each, Annotation) and each.get_fontweight() == "bold"]
     heights = [each.get_window_extent().height + 2 for each in labels]

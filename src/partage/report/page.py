@@ -74,9 +74,6 @@ def page(
         studies=[_study(played, figure) for played, figure in zip(studies, figures, strict=True)],
         audit=audit,
         provenance=provenance,
-        css=Markup((HERE / "static" / "report.css").read_text(encoding="utf-8")),
-        light=LIGHT,
-        dark=DARK,
     )
 
 
@@ -174,5 +171,7 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.globals["signs"] = SIGNS
+TEMPLATES.globals.update(
+    css=Markup((HERE / "static" / "report.css").read_text(encoding="utf-8")), light=LIGHT, dark=DARK, signs=SIGNS
+)
 TEMPLATES.filters.update(measured=measured, number=number, seconds=seconds, premise=_premise, unbroken=_unbroken)

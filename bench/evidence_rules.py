@@ -1,0 +1,94 @@
+"""The rules that decide by evidence: a broadcast with 10 and with 1,000 arms, and a near tie.
+
+A case that would take longer than `LIMIT` seconds is stopped, and its row says so.
+"""
+
+from functools import partial
+
+import numpy as np
+from bench.elsewhere import Failed, one_by_one
+from bench.rows import Row
+from bench.timing import BARE, bare, over, repeated
+
+from partage import KLETC, BalancedETC, BalancedGLR, Game, SharedIMED, Sharing, bernoulli, play
+
+RULES = {
+    "balanced-etc": BalancedETC(),
+    "balanced-glr": BalancedGLR(),
+    "shared-imed": SharedIMED(),
+    "kl-etc": KLETC(),
+    "balanced-glr by betting": BalancedGLR(evidence="betting"),
+}
+BY_EVIDENCE = [name for name in RULES if name != "balanced-etc"]
+LIMIT = 8.0  # seconds
+ABOUT = (
+    "The means of the arms are evenly spaced from 0.9 to 0, and every agent shares one arm; the near tie has two "
+    f"arms with means 0.6 and 0.599. A case that would take over {LIMIT:g} s is stopped."
+)
+CASES = {  # what each case measures, its goal and its unit
+    "10 arms": ("a broadcast / a step of the bare loop, N = 10", 8, "x"),
+    "1,000 arms": ("a broadcast / a step of the bare loop, N = 1,000, T = 10^4", 12, "x"),
+    "near tie": ("a run with gap 0.001, T = 10^9, M = 1,000", 1, "s"),
+}
+
+
+def evenly_spaced(arms, agents, horizon):
+    """Return a game whose arms have evenly spaced means from 0.9 down, and whose agents share one arm each."""
+    return Game(bernoulli(np.linspace(0.9, 0.0, arms)), Sharing.round_robin(agents, arms), horizon)
+
+
+def near_tie(gap=0.001, agents=1000, horizon=10**9):
+    """Return a game with two arms that hardly differ."""
+    return Game(bernoulli([0.6, 0.6 - gap]), Sharing.round_robin(agents, 2), horizon)
+
+
+def played(game, rule, runs=1):
+    """Return the work of playing a game, on one thread and without a settlement."""
+    return partial(play, game, rule, runs=runs, settlement="none", baseline=False, jobs=1)
+
+
+def times_bare(game, rule, runs, times):
+    """Return in how many steps of the bare loop a broadcast is made, for each repeat."""
+    work, results = played(game, rule, runs), []
+    seconds = repeated({"rule": lambda: results.append(work()), "bare": bare}, times, within=2.0, compiled=True)
+    each = [value / (runs * results[0].broadcasts.mean) for value in seconds["rule"]]
+    return over(each, [value / BARE for value in seconds["bare"]])
+
+
+def compile_(rule):
+    """Compile what the cases need on tiny games."""
+    played(evenly_spaced(10, 10, 100), rule)()
+    bare()
+
+
+def cases(name, chosen):
+    """Yield True once the rule is compiled, and then the values of each case."""
+    rule = RULES[name]
+    compile_(rule)
+    yield True
+    for case in chosen:
+        if case == "10 arms":
+            yield times_bare(evenly_spaced(10, 10, 10**6), rule, runs=20, times=7)
+        elif case == "1,000 arms":
+            yield times_bare(evenly_spaced(1000, 1000, 10**4), rule, runs=1, times=5)
+        else:
+            yield repeated({"run": played(near_tie(), rule)}, times=5, within=2.0, compiled=True)["run"]
+
+
+def measure(seconds=95.0):
+    """Yield the rows of all rules."""
+    for name in BY_EVIDENCE:
+        found = one_by_one("bench.evidence_rules:cases", [name], list(CASES), seconds / len(BY_EVIDENCE), LIMIT)
+        for case, values in found:
+            what, goal, unit = CASES[case]
+            what = f"{name}: {what}"
+            if isinstance(values, list):
+                yield Row.of(what, values, goal, unit=unit)
+            elif isinstance(values, Failed):
+                yield Row(what, None, goal, unit=unit, note=f"failed: {values}")
+            elif case == "near tie":
+                yield Row(
+                    what, values.seconds, goal, unit=unit, above=True, note=f"stopped after {values.seconds:g} s"
+                )
+            else:
+                yield Row(what, None, goal, unit=unit, note=f"not measured: it takes over {values.seconds:g} s")

@@ -1,0 +1,111 @@
+"""Cold and warm starts: every command and import, and fresh installs by extra.
+
+A cold start is the first one of a fresh copy of the package: neither its bytecode nor its kernels are compiled. Other
+packages are as they are installed. Every figure is the processor time of a process and its children.
+"""
+
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import environments
+from bench.environments import ROOT
+from bench.rows import Row
+
+import partage
+from partage.cli import app
+
+ABOUT = (
+    "Processor time of a process and its children. A cold start is the first one of a fresh copy of the package, "
+    "without bytecode and compiled kernels. Each import names the install extra that it needs."
+)
+SIMULATE = ("-m", "partage.cli", "simulate", "--means", "0.9,0.8,0.7", "--agents", "30", "--horizon", "1e6")
+IMPORTS = {  # by the extra that they need
+    "base": ("partage", "partage.client", "partage.ledger.verify", "partage.cli"),
+    "research": ("partage.simulate.play", "partage.report.reproduce"),
+    "server": ("partage.service.serve", "partage.service.http.app"),
+}
+REQUIREMENTS = {"base": ("base",), "research": ("base", "research"), "server": ("base", "server")}
+NOTHING = ("-c", "pass")
+
+
+def processor_seconds(python, home, *arguments):
+    """Return the processor time of a Python process and its children, with the package from `home`."""
+    environment = {**os.environ, "PYTHONPATH": str(home), "HOME": str(home)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([str(python), *arguments], check=True, capture_output=True, env=environment, cwd=home)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def copy_package(home):
+    """Copy the package without anything compiled."""
+    shutil.copytree(Path(partage.__file__).parent, home / "partage", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def commands():
+    """Return the arguments that print the help of each command."""
+    from typer.main import get_command
+
+    return [("-m", "partage.cli", name, "--help") for name in sorted(get_command(app).commands)]
+
+
+def starts():
+    """Return what is started: its name, its arguments, and the goals of cold and warm starts in seconds."""
+    found = [("partage --help", ("-m", "partage.cli", "--help"), None, 0.3)]
+    found += [(f"partage {arguments[2]} --help", arguments, None, None) for arguments in commands()]
+    for extra, modules in IMPORTS.items():
+        for module in modules:
+            goal = 0.3 if module == "partage.client" else None
+            found.append((f"import {module} ({extra})", ("-c", f"import {module}"), None, goal))
+    return [*found, ("partage simulate", SIMULATE, 12, None)]
+
+
+def measure(chosen=None, times=3):
+    """Yield cold and warm starts in the present environment, and their ratio to starting Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        nothing = [processor_seconds(sys.executable, folder, *NOTHING) for _ in range(5)]
+    yield Row.of("start of Python", nothing, unit="s")
+    bare = statistics.median(nothing)
+    for what, arguments, cold_goal, goal in chosen or starts():
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            copy_package(home)
+            cold = processor_seconds(sys.executable, home, *arguments)
+            warm = [processor_seconds(sys.executable, home, *arguments) for _ in range(times)]
+        if cold_goal is not None:
+            yield Row(f"{what}, cold", cold, cold_goal, unit="s", note="with the compilation of its kernels")
+        if goal is not None:
+            yield Row.of(f"{what}, warm", warm, goal, unit="s")
+        note = f"cold {cold:.2g} s, warm {statistics.median(warm):.2g} s"
+        yield Row.of(f"{what}, warm / start of Python", [value / bare for value in warm], note=note)
+
+
+def measure_installs(extras=tuple(REQUIREMENTS)):
+    """Yield the size and the starts of fresh installs of each extra, in environments of their own."""
+    for extra in extras:
+        with tempfile.TemporaryDirectory(prefix="partage-install-") as folder:
+            home = Path(folder) / "home"
+            home.mkdir()
+            python = fresh_environment(Path(folder) / "venv", extra)
+            size = sum(file.stat().st_size for file in (Path(folder) / "venv").rglob("*") if file.is_file())
+            yield Row(f"a fresh install of {extra}", size / 2**20, unit="MiB")
+            for module in IMPORTS["base"] if extra == "base" else IMPORTS[extra]:
+                cold = processor_seconds(python, home, "-c", f"import {module}")
+                warm = [processor_seconds(python, home, "-c", f"import {module}") for _ in range(3)]
+                yield Row.of(
+                    f"import {module} in a fresh install of {extra}, warm", warm, unit="s", note=f"cold: {cold:.2g} s"
+                )
+
+
+def fresh_environment(folder, extra):
+    """Install the package with one extra; return its Python."""
+    levels = [f"--requirement={ROOT}/requirements/{level}.txt" for level in ("build", *REQUIREMENTS[extra])]
+    package = ["--no-deps", "--no-build-isolation", str(ROOT)]
+    return environments.make(folder, ["--require-hashes", *levels], package)
