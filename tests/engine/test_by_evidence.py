@@ -63,13 +63,14 @@ def test_many_arms_equal_the_plain_kernel(rule):
 
 @pytest.mark.parametrize("rule", [BalancedGLR(), SharedIMED()])
 def test_records_beyond_the_tables_equal_the_plain_kernel(rule):
-    game = Game(bernoulli([0.5, 0.5, 0.1]), Sharing.round_robin(7, 3), horizon=10**6)
+    """Two equal arms: many changes of leader and, in between, quiet stretches."""
+    game = Game(bernoulli([0.5, 0.5, 0.1]), Sharing.round_robin(7, 3), 300_000 if rule == BalancedGLR() else 100_000)
     sizes = []
-    for seed in range(3):
+    for seed in range(2):
         tally, _ = played(game, rule, seed, by_evidence)
         sizes.append(tally.broadcasts.sum())
         assert tally == played(game, rule, seed, broadcast_by_broadcast)[0]
-    assert max(sizes) > 2 * SIZE
+    assert max(sizes) > SIZE
 
 
 COUNTS = st.one_of(st.integers(1, 40), st.integers(1, int(SIZE) // 2 - 1))

@@ -20,7 +20,8 @@ from partage.engine.commits import change_leader, explored_at, finish_commits, s
 from partage.engine.decisions import IMED, RuleTable, new_case, open_arms
 from partage.engine.evidence_table import SIZE, evidence_between, loss_of, margin, own_terms, tables
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove
-from partage.engine.rewards import TAPE, next_reward, ranks
+from partage.engine.quiet import BY_COUNTS, CLOSED, CONTENDER, FROM, GONE, STOPPED, longest_quiet
+from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.tally import clear
 from partage.evidence import apart, mixture_loss
 from partage.rules.indifference import is_indifferent
@@ -33,7 +34,6 @@ _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _TICKS = np.array(TICKS)
 _BLOCK = 32
 _WIDTH = 0.5  # of a box, in standard deviations of the leader's sum
-_GONE, _STOPPED, _CONTENDER = np.int8(0), np.int8(1), np.int8(2)
 
 
 def play(run: "Run", rule: RuleTable) -> None:
@@ -64,6 +64,9 @@ class Records(NamedTuple):
         The arms that are awake, and where each arm is in that list.
     keys, blocks
         The evidence below which an arm that sleeps needs no look, and the least of these in each block of arms.
+    read, modes, few
+        In a quiet stretch: how many of its rewards are read, what its evidence says about opening it, and the arms
+        that are not closed.
     """
 
     word: NDArray[np.uint64]
@@ -80,6 +83,9 @@ class Records(NamedTuple):
     slot: NDArray[np.int64]
     keys: NDArray[np.float64]
     blocks: NDArray[np.float64]
+    read: NDArray[np.int64]
+    modes: NDArray[np.int8]
+    few: NDArray[np.int64]
 
 
 @inner
@@ -87,9 +93,10 @@ def _new_records(arms):
     """Make room for all arms."""
     return Records(
         np.zeros(arms, np.uint64), np.full(arms, _NONE), np.zeros(arms, np.int64), np.full(arms, -1.0),
-        np.zeros(arms), np.ones(arms), np.zeros(arms), np.zeros(arms), np.full(arms, _CONTENDER),
+        np.zeros(arms), np.ones(arms), np.zeros(arms), np.zeros(arms), np.full(arms, CONTENDER),
         np.ones(arms, np.bool_), np.zeros(arms, np.int64), np.full(arms, _NONE), np.full(arms, math.inf),
-        np.full(arms // _BLOCK + 1, math.inf),
+        np.full(arms // _BLOCK + 1, math.inf), np.zeros(arms, np.int64), np.zeros(arms, np.int8),
+        np.zeros(arms, np.int64),
     )  # fmt: skip
 
 
@@ -121,7 +128,7 @@ def _explore(
     word, group_of, total, mean, own = records.word, records.group_of, records.total, records.mean, records.own
     inverse, evidence, level = records.inverse, records.evidence, records.level
     state, opened, awake, slot = records.state, records.opened, records.awake, records.slot
-    keys, blocks = records.keys, records.blocks
+    keys, blocks, read, modes, few = records.keys, records.blocks, records.read, records.modes, records.few
     q_arms, q_pulls, ends, queued = queue.arms, queue.pulls, queue.ends, queue.queued
     sharer, lap = queue.sharer, queue.lap
     current, commit = commits.current, outcome.commit
@@ -139,6 +146,7 @@ def _explore(
     asleep_least, asleep_pace, off, enough = math.inf, math.inf, 0.0, 0.0
     low, low_total, high, high_total = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     low_own, high_own, least_loss, most_loss = 0.0, 0.0, 0.0, 0.0
+    quiet, longest, patience, n_few = np.int64(0), FROM, np.int64(0), np.int64(0)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
         queued[i] = True
@@ -160,6 +168,9 @@ def _explore(
             if counts[leader] == 0:
                 continue
             anew = True
+            if quiet > 0:
+                _read_rewards(k0, k1, table, counts, sums, read, records, power)
+                quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
         else:
             if checkpoint < len(checkpoints):
                 checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
@@ -179,13 +190,8 @@ def _explore(
             lap_start, now_place = pull - place, place + 1
             explore[entries[at]] += 1
             explored_at(place, np.int64(1), current, commit)
-            reward = next_reward(k0, k1, table, arm, counts[arm], TAPE, word, group_of)
             counts[arm] += 1
             top = max(top, counts[arm])
-            total[arm] += np.int64(reward)
-            sums[arm] += reward
-            mean[arm] = sums[arm] / counts[arm]
-            own[arm] = own_terms(counts[arm], total[arm], power)
             start = ends[0]
             ends[0] = head
             queued[arm] = False
@@ -200,9 +206,42 @@ def _explore(
                         ends,
                     )
 
-            # 3. The leader. `highest` is at least the highest mean of the others.
+            # 3. In a quiet stretch, counts alone say which arms are open, and rewards are read when it ends.
+            if quiet > 0:
+                if counts[arm] - read[arm] < quiet:
+                    ahead, n_open = counts[leader], np.int64(0)
+                    if arm != leader:
+                        most = max(most, counts[arm])
+                    for j in range(n_few):
+                        i = few[j]
+                        opened[i] = counts[i] <= ahead and (modes[i] != BY_COUNTS or lead * counts[i] <= ahead)
+                        n_open += opened[i]
+                        if opened[i] != queued[i]:
+                            _queue(
+                                i, opened[i], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms,
+                                q_pulls, ends, queued,
+                            )  # fmt: skip
+                    opened[leader] = ahead <= lead * most or (n_open == 0 and not by_clock)
+                    if opened[leader] != queued[leader]:
+                        _queue(
+                            leader, opened[leader], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms,
+                            q_pulls, ends, queued,
+                        )  # fmt: skip
+                    continue
+                _read_rewards(k0, k1, table, counts, sums, read, records, power)
+                quiet, patience, highest, anew = np.int64(0), np.int64(0), _highest_but(leader, mean), True
+            else:
+                reward = next_reward(k0, k1, table, arm, counts[arm] - 1, TAPE, word, group_of)
+                total[arm] += np.int64(reward)
+                sums[arm] += reward
+                mean[arm] = sums[arm] / counts[arm]
+                own[arm] = own_terms(counts[arm], total[arm], power)
+
+            # 4. The leader. `highest` is at least the highest mean of the others.
             before = leader
-            if counts[before] == 0:
+            if anew:
+                pass  # a quiet stretch ends with the leader it began with
+            elif counts[before] == 0:
                 leader = arm
             elif arm == leader:
                 if mean[arm] <= highest:
@@ -216,13 +255,13 @@ def _explore(
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
                 anew = True
-                state[leader], witness = _CONTENDER, _NONE
+                state[leader], witness = CONTENDER, _NONE
                 if not active[leader]:
                     active[leader] = True
                     n_active += 1
                     outcome.eliminated_step[leader], outcome.eliminated_agent[leader] = -1, -1
 
-        # 4. Where the leader's record leaves its box, or is another one, all arms wake.
+        # 5. Where the leader's record leaves its box, or is another one, all arms wake.
         ahead = counts[leader]
         slip = margin(2 * top)
         everything = anew or arm == leader
@@ -251,7 +290,7 @@ def _explore(
                 for i in range(len(blocks)):
                     blocks[i] = math.inf
 
-        # 5. What the record says about each arm that is awake, and which arms are open.
+        # 6. What the record says about each arm that is awake, and which arms are open.
         if by_clock:
             if anew:
                 most = np.int64(1)
@@ -304,15 +343,15 @@ def _explore(
                 evidence[i] = found
                 needed = level[i] + loss
                 if found < needed * (1.0 - counts[i] * needed * price) - slip:
-                    now_state = _CONTENDER
+                    now_state = CONTENDER
                 elif found > needed + slip:
-                    now_state = _GONE
+                    now_state = GONE
                 else:
                     now_state = _state_of(rule, left, counts[i], sums[i], ahead, sums[leader])
                 if now_state != state[i]:
                     settled = True
-                    if (now_state == _GONE) == active[i]:
-                        active[i] = now_state != _GONE
+                    if (now_state == GONE) == active[i]:
+                        active[i] = now_state != GONE
                         n_active += 1 if active[i] else -1
                         if active[i]:
                             outcome.eliminated_step[i], outcome.eliminated_agent[i] = -1, -1
@@ -328,7 +367,7 @@ def _explore(
                 ):
                     settled = True
                 else:
-                    behind = counts[arm] <= ahead and evidence[arm] <= free and state[arm] == _CONTENDER
+                    behind = counts[arm] <= ahead and evidence[arm] <= free and state[arm] == CONTENDER
                     sure = abs(evidence[arm] - free) > slip
                     n_open += np.int64(behind) - np.int64(opened[arm])
                     opened[arm], enough = behind, free
@@ -338,7 +377,7 @@ def _explore(
                     slowest, second, slow, most, worth = math.inf, math.inf, _NONE, np.int64(1), n_asleep
                     for j in range(n_awake):
                         i = awake[j]
-                        if state[i] == _CONTENDER:
+                        if state[i] == CONTENDER:
                             worth += 1
                             if counts[i] > 0:
                                 most = max(most, counts[i])
@@ -382,7 +421,7 @@ def _explore(
                 for j in range(n_awake):
                     i = awake[j]
                     behind = False
-                    if state[i] == _CONTENDER:
+                    if state[i] == CONTENDER:
                         if counts[i] == 0:
                             behind = True
                         elif counts[i] <= ahead:
@@ -418,18 +457,18 @@ def _explore(
                     ends, queued,
                 )  # fmt: skip
 
-            # 6. Closed arms sleep until the level that opens arms is near, if nothing else can happen to them.
+            # 7. Closed arms sleep until the level that opens arms is near, if nothing else can happen to them.
             if rebuilt or arm != leader:
                 j = n_awake if rebuilt else np.int64(1)
                 while j > 0:
                     j -= 1
                     i = awake[j] if rebuilt else arm
-                    if opened[i] or state[i] == _STOPPED or counts[i] + high >= SIZE:
+                    if opened[i] or state[i] == STOPPED or counts[i] + high >= SIZE:
                         continue
                     least, largest = _evidence_in_box(
                         counts[i], total[i], own[i], low, low_total, low_own, high, high_total, high_own, power
                     )
-                    if state[i] == _GONE:
+                    if state[i] == GONE:
                         if least > level[i] + most_loss + 2.0 * slip:
                             n_awake = _take_out(i, n_awake, awake, slot)
                         continue
@@ -451,7 +490,32 @@ def _explore(
                 ends, queued,
             )  # fmt: skip
 
+        # 8. How long rewards need not be read.
+        patience -= 1
+        if patience <= 0 and top >= FROM:
+            quiet = longest_quiet(rule, clock, price, longest, leader, counts, total, state, modes)
+            longest, patience, n_few = max(quiet, np.int64(64)), 64 + 4 * arms, np.int64(0)
+            if quiet > 0:
+                for i in range(arms):
+                    read[i] = counts[i]
+                    if modes[i] != CLOSED:
+                        few[n_few] = i
+                        n_few += 1
+
+    if quiet > 0:
+        _read_rewards(k0, k1, table, counts, sums, read, records, power)
     return checkpoint
+
+
+@uncounted
+def _read_rewards(k0, k1, table, counts, sums, read, records, power):
+    """Read the rewards of a quiet stretch."""
+    for i in range(len(counts)):
+        if counts[i] > read[i]:
+            sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i], TAPE, sums[i], records.word, records.group_of)
+            records.total[i] = np.int64(sums[i])
+            records.mean[i] = sums[i] / counts[i]
+            records.own[i] = own_terms(counts[i], records.total[i], power)
 
 
 @inlined
@@ -512,7 +576,7 @@ def _most_of(leader, counts, state):
     """Return how often the contender with the most broadcasts was broadcast."""
     most = np.int64(1)
     for i in range(len(counts)):
-        if i != leader and state[i] == _CONTENDER:
+        if i != leader and state[i] == CONTENDER:
             most = max(most, counts[i])
     return most
 
@@ -548,13 +612,13 @@ def _state_of(rule, left, count, total, ahead, ahead_total):
     evidence = apart(count, total, ahead, ahead_total)
     loss, ahead_loss = mixture_loss(count, total), mixture_loss(ahead, ahead_total)
     if not evidence - loss - ahead_loss < rule.threshold:
-        return _GONE
+        return GONE
     needed = rule.threshold + loss + ahead_loss
     if rule.all_pulls > 0 and is_indifferent(
         evidence, needed, count, total / count, ahead, ahead_total / ahead, np.int64(left)
     ):
-        return _STOPPED
-    return _CONTENDER
+        return STOPPED
+    return CONTENDER
 
 
 @uncounted
