@@ -1,7 +1,7 @@
 """Compilation: kernels that numba compiles, and plain functions that kernels and plain Python share.
 
-- `@compiled` makes a kernel, and `@inner` or `@inlined` a function that only kernels call. They need numba, so only
-  rooms of the `research` and `server` extras use them.
+- `@compiled` makes a kernel, and `@inner`, `@inlined` or `@uncounted` a function that only kernels call. They need
+  numba, so only rooms of the `research` and `server` extras use them.
 - `@shared` marks a plain function that kernels call too. Plain Python calls it as it is; a kernel calls its compiled
   twin. Importing a shared function does not import numba. Both give the same bits, provided that the function uses
   only arithmetic, comparisons, `math.sqrt`, `math.log` and `math.exp`: other functions of `math`, and powers, are
@@ -71,11 +71,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 class Inner:
     """An inner function of kernels. Plain Python cannot call it."""
 
-    def __init__(self, function: Callable[..., Any], inlined: bool) -> None:
+    def __init__(self, function: Callable[..., Any], inlined: bool, counts_references: bool) -> None:
         from numba import njit
 
         _teach_numba()
         options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "forceinline": inlined}
+        if not counts_references:
+            options["_nrt"] = False
         self.dispatcher = njit(**options)(function)
         self.name = function.__qualname__
 
@@ -90,15 +92,25 @@ def inner(function: Callable[..., Any]) -> Inner:
     A kernel has an entry point for plain Python and a file in the cache. Both take time to compile, and an inner
     function needs neither.
     """
-    return Inner(function, inlined=False)
+    return Inner(function, inlined=False, counts_references=True)
 
 
 def inlined(function: Callable[..., Any]) -> Inner:
     """Make an inner function that is copied into its callers: a small one, in the innermost loop.
 
-    A call passes every array as seven numbers, which takes longer than a small function does.
+    A call passes every array as seven numbers, which takes longer than a small function does. Like one that is
+    `uncounted`, it must not make arrays.
     """
-    return Inner(function, inlined=True)
+    return Inner(function, inlined=True, counts_references=False)
+
+
+def uncounted(function: Callable[..., Any]) -> Inner:
+    """Make an inner function that only borrows arrays: it neither makes one nor keeps one.
+
+    numba counts references to arrays, with atomic operations that take longer than most steps of a loop. A function
+    that only borrows them needs no counts.
+    """
+    return Inner(function, inlined=False, counts_references=False)
 
 
 @cache

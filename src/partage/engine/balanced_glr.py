@@ -1,8 +1,9 @@
-"""Balanced-GLR: parameters for the kernels of `broadcast_by_broadcast` and, if members may lie, `bounded`."""
+"""Balanced-GLR: its parameters, and which kernel plays it: `by_evidence`, `broadcast_by_broadcast` or `bounded`."""
 
 from typing import TYPE_CHECKING
 
-from partage.engine import bounded, broadcast_by_broadcast
+from partage.arms import BernoulliTable
+from partage.engine import bounded, broadcast_by_broadcast, by_evidence
 from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
@@ -17,7 +18,13 @@ KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
 
 def play(run: "Run", rule: "BalancedGLR") -> None:
     """Play one run."""
-    (bounded if rule.tolerate else broadcast_by_broadcast).play(run, rule_table(rule, run.table))
+    table = rule_table(rule, run.table)
+    if rule.tolerate:
+        bounded.play(run, table)
+    elif rule.evidence == "likelihood" and isinstance(run.table.rewards, BernoulliTable):
+        by_evidence.play(run, table)
+    else:
+        broadcast_by_broadcast.play(run, table)
 
 
 def rule_table(rule: "BalancedGLR", table: GameTable) -> RuleTable:

@@ -18,6 +18,7 @@ from partage.engine.rewards import TAPE, next_reward, ranks
 from partage.engine.sharers import first_from
 from partage.engine.tally import clear
 from partage.evidence import free_evidence, mixture_loss
+from partage.rules.balanced_glr import is_behind
 from partage.rules.indifference import is_indifferent
 from partage.rules.influence import beaten_without_any, below, fair_share, trimmed_mean, worst_record
 
@@ -262,12 +263,13 @@ def _open_by_pace(rule, clock, counts, active, leader, books):
                 most = max(most, counts[arm])
     if worth == 0:
         return
-    enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
-    n_open = 0
+    ahead, free, n_open = counts[leader], free_evidence(counts[leader]), 0
     for arm in range(len(active)):
         if active[arm] and books.able[arm] and arm != leader and not books.leaving[arm]:
-            unseen = books.trimmed[arm] == -math.inf
-            books.opened[arm] = counts[arm] <= max(1, counts[leader]) and (unseen or books.evidence[arm] <= enough)
+            books.opened[arm] = counts[arm] <= max(1, ahead) and (
+                books.trimmed[arm] == -math.inf
+                or is_behind(books.evidence[arm], counts[arm], counts[arm], slowest, ahead, rule.lead, free)
+            )
             n_open += books.opened[arm]
     books.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
 

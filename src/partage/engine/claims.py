@@ -12,6 +12,7 @@ from partage.board import MOST_LAPSES
 from partage.compiled import compiled, inner
 from partage.engine.decisions import BETTING, ETC, IMED, KL_ETC
 from partage.evidence import free_evidence
+from partage.rules.balanced_glr import is_behind
 from partage.rules.indifference import is_indifferent
 from partage.rules.shared_imed import worth_knowing
 
@@ -115,13 +116,12 @@ def _open_by_evidence(rule, clock, all_pulls, counts, sums, claims, lapses, shar
         case.opened[leader] = explorable
         return
     ahead = counts[leader] + claims[leader]
-    enough = max(free_evidence(ahead), ahead * (slowest_awaited if seen > 0 else slowest) / rule.lead)
-    opened = 0
+    free, pace, opened = free_evidence(ahead), slowest_awaited if seen > 0 else slowest, 0
     for arm in range(len(active)):
         if case.leaving[arm]:
             handed = counts[arm] + claims[arm]
             case.opened[arm] = handed <= max(1, ahead) and (
-                counts[arm] == 0 or case.evidence[arm] * (handed / counts[arm]) <= enough
+                counts[arm] == 0 or is_behind(case.evidence[arm], counts[arm], handed, pace, ahead, rule.lead, free)
             )
             opened += case.opened[arm]
     case.opened[leader] = (opened == 0 and out == 0) or ahead <= rule.lead * most

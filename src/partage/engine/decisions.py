@@ -14,6 +14,7 @@ from partage.betting import LOG_MIXED
 from partage.compiled import compiled, inlined, inner
 from partage.engine.bets import evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
+from partage.rules.balanced_glr import is_behind
 from partage.rules.indifference import is_indifferent
 from partage.rules.shared_imed import worth_knowing
 
@@ -220,12 +221,13 @@ def _open_by_pace(rule, clock, counts, sums, active, leader, case):
                 most = max(most, counts[arm])
     if worth == 0:
         return
-    enough = max(free_evidence(counts[leader]), counts[leader] * slowest / rule.lead)
-    n_open = 0
+    ahead, free, n_open = counts[leader], free_evidence(counts[leader]), 0
     for arm in range(len(active)):
         if active[arm] and arm != leader and not case.leaving[arm]:
-            behind = counts[arm] <= max(1, counts[leader]) and case.evidence[arm] <= enough
-            case.opened[arm] = counts[arm] == 0 or behind
+            case.opened[arm] = counts[arm] == 0 or (
+                counts[arm] <= ahead
+                and is_behind(case.evidence[arm], counts[arm], counts[arm], slowest, ahead, rule.lead, free)
+            )
             n_open += case.opened[arm]
     case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
 
@@ -235,7 +237,10 @@ def _stops(rule, clock, arm, counts, sums, active, leader, case):
     """Whether a contender is no longer worth exploring."""
     if arm == leader or not active[arm] or counts[arm] == 0:
         return False
-    needed = rule.threshold + (LOG_MIXED if rule.kind == BETTING else case.loss[arm] + case.loss[leader])
+    if rule.kind == BETTING:
+        needed = rule.threshold + LOG_MIXED
+    else:
+        needed = rule.threshold + case.loss[arm] + case.loss[leader]
     mean, best = sums[arm] / counts[arm], sums[leader] / counts[leader]
     left = max(0, rule.all_pulls - clock)
     return is_indifferent(case.evidence[arm], needed, counts[arm], mean, counts[leader], best, left)

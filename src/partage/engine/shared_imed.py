@@ -1,9 +1,10 @@
-"""Shared-IMED: parameters for the kernel of `partage.engine.broadcast_by_broadcast`."""
+"""Shared-IMED: its parameters, and which kernel plays it: `by_evidence` or `broadcast_by_broadcast`."""
 
 import math
 from typing import TYPE_CHECKING
 
-from partage.engine import broadcast_by_broadcast
+from partage.arms import BernoulliTable
+from partage.engine import broadcast_by_broadcast, by_evidence
 from partage.engine.decisions import IMED, RuleTable
 from partage.engine.tally import GameTable
 
@@ -16,7 +17,8 @@ KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
 
 def play(run: "Run", rule: "SharedIMED") -> None:
     """Play one run."""
-    broadcast_by_broadcast.play(run, rule_table(rule, run.table))
+    kernel = by_evidence if isinstance(run.table.rewards, BernoulliTable) else broadcast_by_broadcast
+    kernel.play(run, rule_table(rule, run.table))
 
 
 def rule_table(rule: "SharedIMED", table: GameTable) -> RuleTable:

@@ -86,6 +86,30 @@ def evidence_at_worst(count: int, total: float, other_count: int, other_total: f
     return evidence - mixture_loss(count, 0.0) - mixture_loss(other_count, 0.0)
 
 
+@shared
+def is_behind(evidence: float, count: int, handed: int, slowest: float, ahead: int, lead: float, free: float) -> bool:
+    """Whether a contender may gather more evidence: what is free, or what the slowest contender's pace allows.
+
+    The slowest contender itself is compared by counts. Its evidence is `slowest` times its count, so rounding would
+    decide whenever the leader is exactly `lead` times ahead of it.
+
+    Parameters
+    ----------
+    evidence, count, handed
+        The evidence against the contender, its broadcasts, and its broadcasts and claims together.
+    slowest
+        The least evidence per broadcast of a contender.
+    ahead, lead
+        Broadcasts and claims of the leader, and how far it may run ahead.
+    free
+        The evidence that is gathered about any contender at once.
+    """
+    paced = ahead * slowest / lead
+    if paced > free and evidence / count == slowest:
+        return lead * handed <= ahead
+    return evidence * (handed / count) <= max(free, paced)
+
+
 def _checked_indifference(indifference: object) -> bool:
     if isinstance(indifference, str) and indifference in ("true", "false"):  # as flags have it
         return indifference == "true"
@@ -256,12 +280,17 @@ class BalancedGLR(ToleratesLiars):
 
         # No contender runs ahead of the one that gathers evidence most slowly, nor of the leader.
         slowest = min((evidence[arm] / counts[arm] for arm in board.awaited(list(evidence))), default=math.inf)
-        enough = max(free_evidence(ahead), ahead * slowest / self.lead) + slack
+        free = free_evidence(ahead)
+        enough = max(free, ahead * slowest / self.lead) + slack
+
+        def behind(arm: int) -> bool:
+            handed = board.handed(arm)
+            if slack:
+                return evidence[arm] * (handed / counts[arm]) <= enough
+            return is_behind(evidence[arm], counts[arm], handed, slowest, ahead, self.lead, free)
+
         opened = [
-            arm
-            for arm in others
-            if board.handed(arm) <= max(1, ahead)
-            and (arm not in evidence or evidence[arm] * (board.handed(arm) / counts[arm]) <= enough)
+            arm for arm in others if board.handed(arm) <= max(1, ahead) and (arm not in evidence or behind(arm))
         ]
         # The leader runs ahead of all, but not too far. If rounding closes every arm, and no claim is open, the
         # leader is explored.

@@ -1,0 +1,136 @@
+"""Quiet stretches of Balanced-GLR and Shared-IMED: broadcasts whose rewards, whatever they are, change no decision.
+
+Within a stretch, means move least and most if all rewards are 0 or all are 1, and evidence rises with both counts,
+with the leader's mean and as the other mean falls. So bounds on the evidence at the ends hold all along. If they
+leave the leader, the state of every arm and the side of its threshold on which its evidence is, then the open arms
+depend on counts alone (docs/engine.md).
+"""
+
+import math
+
+import numpy as np
+
+from partage.compiled import inlined, uncounted
+from partage.engine.decisions import IMED
+from partage.evidence import apart, free_evidence
+from partage.rules.shared_imed import worth_knowing
+
+CLOSED, OPEN, BY_COUNTS = np.int8(0), np.int8(1), np.int8(2)  # the evidence closes, opens or leaves it to the counts
+GONE, STOPPED, CONTENDER = np.int8(0), np.int8(1), np.int8(2)
+FROM = np.int64(1000)  # broadcasts of an arm from which on stretches are looked for
+_SHORTEST, _LONGEST = np.int64(16), np.int64(2**40)
+
+
+@uncounted
+def longest_quiet(rule, clock, price, longest, leader, counts, total, state, modes):
+    """Return how many rewards of each arm need not be read: up to twice `longest`, 0 if too few; write the modes."""
+    if not _modes_now(rule, clock, leader, counts, total, state, modes):
+        return np.int64(0)
+    pulls = min(2 * longest, _LONGEST)
+    while pulls >= _SHORTEST:
+        if _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes):
+            return pulls
+        pulls >>= 1
+    return np.int64(0)
+
+
+@uncounted
+def _modes_now(rule, clock, leader, counts, total, state, modes):
+    """Write which side of its threshold the evidence about each arm is on; return whether a stretch may follow."""
+    ahead, paid = counts[leader], np.float64(total[leader])
+    slowest, slow = math.inf, -1
+    for i in range(len(counts)):
+        modes[i] = CLOSED
+        if counts[i] == 0 or state[i] == STOPPED:
+            return False
+        if i != leader and state[i] == CONTENDER:
+            evidence = apart(counts[i], np.float64(total[i]), ahead, paid)
+            if rule.kind == IMED:
+                modes[i] = OPEN if evidence <= worth_knowing(rule.clock * clock, counts[i]) else CLOSED
+            elif evidence / counts[i] < slowest:
+                slowest, slow = evidence / counts[i], i
+    if rule.kind == IMED:
+        return True
+    if slow < 0:
+        return False
+    free, paced = free_evidence(ahead), ahead * slowest / rule.lead
+    for i in range(len(counts)):
+        if i != leader and state[i] == CONTENDER:
+            evidence = apart(counts[i], np.float64(total[i]), ahead, paid)
+            modes[i] = OPEN if evidence <= max(free, paced) else CLOSED
+    if paced > free:
+        modes[slow] = BY_COUNTS
+    return True
+
+
+@uncounted
+def _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes):
+    """Whether `pulls` more rewards of the leader and of each arm that is not closed change nothing but counts."""
+    ahead, paid = counts[leader], np.float64(total[leader])
+    last, lowest = ahead + pulls, paid / (ahead + pulls)
+    off = 1e-6 + 1e-13 * last
+    least_free, most_free = free_evidence(ahead), free_evidence(last)
+    least_loss, most_loss = _losses(ahead, paid, last)
+    free, slow, least_pace, most_pace = False, -1, 0.0, 0.0
+    for i in range(len(counts)):
+        if i == leader:
+            continue
+        count, won, moves = counts[i], np.float64(total[i]), (pulls if modes[i] != CLOSED else 0)
+        highest = (won + moves) / (count + moves)
+        if highest >= lowest - 1e-12:
+            return False
+        least = apart(count, count * highest, ahead, ahead * lowest)
+        most = apart(count + moves, won, last, paid + pulls)
+        if rule.kind == IMED:
+            if modes[i] == CLOSED and least <= worth_knowing(rule.clock * clock, count) + off:
+                return False
+            if modes[i] == OPEN and most >= worth_knowing(rule.clock * clock, count + moves) - off:
+                return False
+            continue
+        least_own, most_own = _losses(count, won, count + moves)
+        needed, most_needed = rule.threshold + least_loss + least_own, rule.threshold + most_loss + most_own
+        if state[i] == GONE:
+            if least <= most_needed + off:
+                return False
+            continue
+        if most >= needed * (1.0 - (count + moves) * most_needed * price) - off:
+            return False
+        if modes[i] == BY_COUNTS:
+            slow, least_pace, most_pace = i, least / (count + moves), most / count
+        free |= last * (most / count) / rule.lead <= least_free - off
+    if rule.kind == IMED:
+        return True
+    least_enough, most_enough = least_free, most_free
+    if slow >= 0:
+        least_enough, most_enough = ahead * least_pace / rule.lead, last * most_pace / rule.lead
+        if least_enough <= most_free + off:
+            return False
+    elif not free:
+        return False
+    for i in range(len(counts)):
+        if i == leader or i == slow or state[i] != CONTENDER:
+            continue
+        count, won, moves = counts[i], np.float64(total[i]), (pulls if modes[i] != CLOSED else 0)
+        least = apart(count, count * ((won + moves) / (count + moves)), ahead, ahead * lowest)
+        most = apart(count + moves, won, last, paid + pulls)
+        if slow >= 0 and least / (count + moves) <= most_pace * (1.0 + 1e-9):
+            return False
+        if modes[i] == CLOSED and least <= most_enough + off:
+            return False
+        if modes[i] == OPEN and most >= least_enough - off:
+            return False
+    return True
+
+
+@inlined
+def _losses(count, total, last):
+    """Return bounds on the mixture loss of a record until it has `last` rewards."""
+    least = 0.5 * math.log(0.5 * math.pi * count)
+    most = 0.5 * math.log(0.5 * math.pi * last) + _rest(total) + _rest(count - total) + 1.0 / (12.0 * count)
+    return least, most
+
+
+@inlined
+def _rest(x):
+    """Return a bound on the part of the mixture loss that is about x rewards of one kind."""
+    return 0.35 if x < 1.0 else 1.0 / (24.0 * x)

@@ -1,0 +1,90 @@
+"""Balanced-GLR and Shared-IMED on Bernoulli arms: tables, sleeping arms and the queue change no pull."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.strategies import PARAMETERS, games
+
+from partage import Bernoulli, Game, Sharing, bernoulli, play_run
+from partage.engine import Run, balanced_glr, broadcast_by_broadcast, by_evidence, shared_imed
+from partage.engine import rewards as tape
+from partage.engine.evidence_table import SIZE, tables
+from partage.evidence import apart, mixture_loss
+from partage.rules import BalancedGLR, SharedIMED
+
+MEANS = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 0.9, 0.1, 0.51]), st.floats(0, 1))
+RULES = st.one_of(
+    st.builds(BalancedGLR, PARAMETERS["lead"], indifference=st.booleans()),
+    st.builds(SharedIMED, st.sampled_from([4.0, 1.0, 2.5]), clock=PARAMETERS["clock"]),
+)
+
+
+def played(game, rule, seed, kernel, checkpoints=()):
+    """Return the tally and the curve of one run with this kernel."""
+    run = Run(game, np.array(checkpoints, np.int64))
+    run.start(tape.run_keys(seed, 0, 1)[0])
+    table = (balanced_glr if isinstance(rule, BalancedGLR) else shared_imed).rule_table(rule, run.table)
+    kernel.play(run, table)
+    return run.tally(), run.curve.copy()
+
+
+@settings(max_examples=80)
+@given(game=games(every_arm_shared=True, arms=st.builds(Bernoulli, MEANS)), rule=RULES, seed=st.integers(0, 2**63))
+def test_the_kernel_equals_the_reference(game, rule, seed):
+    tally, _ = played(game, rule, seed, by_evidence)
+    assert tally == play_run(game, rule, seed, reference=True)
+
+
+@settings(max_examples=30)
+@given(
+    game=games(
+        every_arm_shared=True, arms=st.builds(Bernoulli, MEANS), horizons=st.sampled_from([3_000, 10_000, 40_000])
+    ),
+    rule=RULES,
+    steps=st.lists(st.integers(1, 3_000), max_size=3, unique=True).map(sorted),
+    seed=st.integers(0, 2**63),
+)
+def test_long_games_equal_the_plain_kernel(game, rule, steps, seed):
+    tally, curve = played(game, rule, seed, by_evidence, steps)
+    plain, its_curve = played(game, rule, seed, broadcast_by_broadcast, steps)
+    assert tally == plain
+    assert curve == pytest.approx(its_curve)
+
+
+@pytest.mark.parametrize("rule", [BalancedGLR(), BalancedGLR(1.0, indifference=False), SharedIMED(), SharedIMED(1.0)])
+def test_many_arms_equal_the_plain_kernel(rule):
+    """Most arms sleep, in several blocks, and the leader changes often."""
+    means = np.linspace(0.9, 0.0, 100)
+    game = Game(bernoulli(means), Sharing.round_robin(150, 100).in_shuffled_order(), horizon=1_000)
+    for seed in range(2):
+        assert played(game, rule, seed, by_evidence)[0] == played(game, rule, seed, broadcast_by_broadcast)[0]
+
+
+@pytest.mark.parametrize("rule", [BalancedGLR(), SharedIMED()])
+def test_records_beyond_the_tables_equal_the_plain_kernel(rule):
+    """Two equal arms: many changes of leader and, in between, quiet stretches."""
+    game = Game(bernoulli([0.5, 0.5, 0.1]), Sharing.round_robin(7, 3), 300_000 if rule == BalancedGLR() else 100_000)
+    sizes = []
+    for seed in range(2):
+        tally, _ = played(game, rule, seed, by_evidence)
+        sizes.append(tally.broadcasts.sum())
+        assert tally == played(game, rule, seed, broadcast_by_broadcast)[0]
+    assert max(sizes) > SIZE
+
+
+COUNTS = st.one_of(st.integers(1, 40), st.integers(1, int(SIZE) // 2 - 1))
+
+
+@given(count=COUNTS, other=COUNTS, data=st.data())
+def test_tables_are_within_their_margin(count, other, data):
+    total, other_total = data.draw(st.integers(0, count)), data.draw(st.integers(0, other))
+    power, _, losses, halves = tables()
+
+    def terms(n, s):
+        return power[s] + power[n - s] - power[n]
+
+    evidence = terms(count, total) + terms(other, other_total) - terms(count + other, total + other_total)
+    assert evidence == pytest.approx(apart(count, float(total), other, float(other_total)), rel=0, abs=3e-9)
+    loss = losses[count] - halves[total] - halves[count - total]
+    assert loss == pytest.approx(mixture_loss(count, float(total)), rel=0, abs=3e-9)
