@@ -55,7 +55,7 @@ def test_the_rules_public_state_is_on_the_clients_board(new: New) -> None:
 def followed(view: BoardView, shares: frozenset[int]) -> Following:
     """Return what a client that shares these arms knows when it has seen this board."""
     following = Following(AgentState(url=URL, collaboration="c1"), None, None, None, float)  # type: ignore[arg-type]
-    following.hear(msgspec.json.encode(view).decode())
+    following.hear(msgspec.json.decode(msgspec.json.encode(view)))
     following._take_news()
     following.shares = shares
     return following
@@ -68,7 +68,7 @@ def test_the_controllers_list_of_open_arms_stands(new: New) -> None:
     view = agent.board()
     for arm in view.arms:
         arm.open = False
-    agent._protocol.following.hear(msgspec.json.encode(view).decode())
+    agent._protocol.following.hear(msgspec.json.decode(msgspec.json.encode(view)))
     assert not agent.ask().share
     assert "POST ask" not in live.names()
 

@@ -6,6 +6,7 @@ The server's board is authoritative: which arms are open and which are eliminate
 import contextlib
 import math
 from collections.abc import Callable, Collection
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,8 @@ class Following:
     Attributes
     ----------
     news
-        The newest board from the event stream that is not processed yet. The listener may set it at any time.
+        The newest board from the event stream that is not processed yet, decoded from JSON. The listener may set it
+        at any time.
     heard
         When the board was last known to be the newest. The listener sets it too.
     streaming
@@ -97,7 +99,7 @@ class Following:
     ) -> None:
         self._saved, self._calls, self._receipts, self._clock = saved, calls, receipts, clock
         self._signer = signer
-        self.news: str | None = None
+        self.news: Any = None
         self.heard = -math.inf
         self.streaming = False
 
@@ -211,7 +213,7 @@ class Following:
 
     # the board
 
-    def hear(self, board: str | None) -> bool:
+    def hear(self, board: Any) -> bool:
         """Record that the stream is alive, and the board that it brought, if any."""
         self.heard = self._clock()
         if board is not None:
@@ -293,8 +295,10 @@ class Following:
         """Take the board that the stream brought, if any."""
         news, self.news = self.news, None
         if news is not None:
-            with contextlib.suppress(msgspec.DecodeError):  # the board is then read, and that call reports the error
-                self._take(msgspec.json.decode(news, type=BoardView))
+            with contextlib.suppress(
+                msgspec.ValidationError
+            ):  # the board is then read, and that call reports the error
+                self._take(msgspec.convert(news, BoardView))
 
     # the agent's consent, which may change elsewhere: on its page, or by another program
 
