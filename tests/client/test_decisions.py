@@ -73,6 +73,19 @@ def test_the_controllers_list_of_open_arms_stands(new: New) -> None:
     assert "POST ask" not in live.names()
 
 
+def test_a_client_of_network_glr_asks_only_if_it_can_compare_two_open_arms(new: New) -> None:
+    live = new(["a", "b", "c"], rule="network-glr", settlement="none")
+    agents = [live.joined(*shares, invite=str(i)) for i, shares in enumerate(["ab", "bc", "c"])]
+    for agent in agents:
+        agent.tell(agent.ask(), 0.5)
+    live.sleep(2.0)
+    sent = len(live.requests)
+    assert [arm.open for arm in agents[2].board().arms] == [True] * 3
+    assert not agents[2].ask().share
+    assert "POST ask" not in live.names()[sent:]
+    assert agents[0].ask().share
+
+
 def decided(rule: Any, board: Board, agent: str, shares: frozenset[int]) -> Any:
     """Return what a member should pull, of the arms that the rule offers to it."""
     return rule.decide(board, rule.offered(board, agent, shares, rule.open_arms(board)) if rule.offers else shares)

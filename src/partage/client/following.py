@@ -18,6 +18,7 @@ from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
+from partage.rules import RULES
 
 REREAD = 1.0  # seconds between two reads of a board that may not have changed
 BEHIND = 0.25  # seconds that the event stream may lag behind the controller's answers
@@ -144,7 +145,17 @@ class Following:
         assert self.view is not None
         if self._barren == self.freshness or self._clock() < self.next_claim:
             return False
-        return any(self.view.arms[arm].open for arm in self.shares)
+        opened = sum(self.view.arms[arm].open for arm in self.shares)
+        if self._compares_within:  # a member that can compare nothing, or is on its own, is offered nothing
+            return opened > 1 and self._saved.agent not in self.view.leaders
+        return opened > 0
+
+    @property
+    def _compares_within(self) -> bool:
+        """Whether the rule compares arms within members, so that one open arm alone is of no use to it."""
+        assert self.view is not None
+        rule = RULES.get(self.view.rule)
+        return rule is not None and rule.by_contrasts
 
     @property
     def next_claim(self) -> float:
