@@ -31,7 +31,7 @@ from partage.ledger.refusals import Refused
 from partage.ledger.state import State
 from partage.ledger.ties import commitment_to, tie_seed_of
 from partage.ledger.views import agent_view, board_view, collaboration_view
-from partage.service.runtime.controller import PAUSE
+from partage.service.runtime.book import PAUSE
 from partage.tape import run_key
 
 START = 1_700_000_000_000  # ms
@@ -293,7 +293,7 @@ class Program:
             self._hear(board)
 
     def _hear(self, board: bytes) -> None:
-        self.protocol.following.hear(board.decode())
+        self.protocol.following.hear(msgspec.json.decode(board))
         if self.for_news:
             self.for_news = False
             self.world.later(self.world.now, self.number, self._resume(None, waited=True))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 from bench.live_model import Controller, World, alike, key_of
@@ -16,6 +17,7 @@ from partage.engine.reference import play_reference
 from partage.ledger.config import Config, live_rule
 from partage.ledger.state import State, tie_order
 from partage.ledger.ties import tie_seed_of
+from partage.ledger.views import board_view
 
 SEEDS = [f"{seed:032x}" for seed in range(8)]
 ARMS = ["arm 0", "arm 1"]
@@ -67,7 +69,7 @@ class RealController:
         self.start = self.live.now
 
     def board(self) -> bytes:
-        return self.live.board().encode()
+        return msgspec.json.encode(board_view(self.live.state))
 
     def answer(self, request: Send, agents: list[str], now: float) -> Answer:
         self.live.app.now = self.start + now

@@ -13,7 +13,7 @@ import pytest
 from tests.support.live import BEFORE, URL, App, Live, New
 
 from partage.client import Agent, AsyncAgent, HorizonReached
-from partage.client.stream import BoardLines
+from partage.client.stream import BoardLines, Garbled
 from partage.errors import InputError
 
 
@@ -131,5 +131,24 @@ def test_a_transport_of_the_other_kind_is_refused(new: New) -> None:
 
 def test_boards_are_read_from_the_streams_lines() -> None:
     lines = BoardLines()
-    stream = [": still here", "", "event: board", 'data: {"a": 1}', "", "event: other", "data: no", "", "data:x", ""]
-    assert [board for line in stream if (board := lines.read(line)) is not None] == ['{"a": 1}', "x"]
+    stream = [": still here", "", "event: board", 'data: {"a": 1}', "", "event: other", "data: no", "", "data:[]", ""]
+    assert [board for line in stream if (board := lines.read(line)) is not None] == [{"a": 1}, []]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        ["event: board", "data: {", ""],
+        ["event: patch", 'data: [{"op":"replace","path":"/a","value":1}]', ""],  # of which board?
+        ["data: {}", "", "event: patch", 'data: [{"op":"replace","path":"/a/b","value":1}]', ""],
+        ["data: [1]", "", "event: patch", 'data: [{"op":"replace","path":"/a","value":1}]', ""],
+        ["data: {}", "", "event: patch", 'data: [{"op":"remove","path":"/a"}]', ""],
+    ],
+)
+def test_what_is_no_board_and_fits_none_ends_the_stream(stream: list[str]) -> None:
+    lines = BoardLines()
+    *before, last = stream
+    for line in before:
+        lines.read(line)
+    with pytest.raises(Garbled):
+        lines.read(last)

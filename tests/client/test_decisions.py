@@ -55,7 +55,7 @@ def test_the_rules_public_state_is_on_the_clients_board(new: New) -> None:
 def followed(view: BoardView, shares: frozenset[int]) -> Following:
     """Return what a client that shares these arms knows when it has seen this board."""
     following = Following(AgentState(url=URL, collaboration="c1"), None, None, None, float)  # type: ignore[arg-type]
-    following.hear(msgspec.json.encode(view).decode())
+    following.hear(msgspec.json.decode(msgspec.json.encode(view)))
     following._take_news()
     following.shares = shares
     return following
@@ -68,9 +68,22 @@ def test_the_controllers_list_of_open_arms_stands(new: New) -> None:
     view = agent.board()
     for arm in view.arms:
         arm.open = False
-    agent._protocol.following.hear(msgspec.json.encode(view).decode())
+    agent._protocol.following.hear(msgspec.json.decode(msgspec.json.encode(view)))
     assert not agent.ask().share
     assert "POST ask" not in live.names()
+
+
+def test_a_client_of_network_glr_asks_only_if_it_can_compare_two_open_arms(new: New) -> None:
+    live = new(["a", "b", "c"], rule="network-glr", settlement="none")
+    agents = [live.joined(*shares, invite=str(i)) for i, shares in enumerate(["ab", "bc", "c"])]
+    for agent in agents:
+        agent.tell(agent.ask(), 0.5)
+    live.sleep(2.0)
+    sent = len(live.requests)
+    assert [arm.open for arm in agents[2].board().arms] == [True] * 3
+    assert not agents[2].ask().share
+    assert "POST ask" not in live.names()[sent:]
+    assert agents[0].ask().share
 
 
 def decided(rule: Any, board: Board, agent: str, shares: frozenset[int]) -> Any:

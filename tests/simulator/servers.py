@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 from tests.simulator.disk import Disk, SimulatedStore
 from tests.simulator.world import Crashed, Machine, World
 
 from partage.client.effects import Answer, Lost, Send
+from partage.client.stream import BoardLines
+from partage.ledger.messages import BoardView
 from partage.service.http.app import create_app
 from partage.service.http.limits import Guard, Limits
 from partage.service.runtime.controller import Controller
@@ -217,17 +220,19 @@ class Network:
             return
         parts: asyncio.Queue[bytes | None] = asyncio.Queue()
         collaboration = request.path.split("/")[3]
-        status = 0
+        status, lines = 0, BoardLines()
 
         async def send(message: Any) -> None:
             nonlocal status
             status = message.get("status", status)
             body = message.get("body", b"")
-            if status == 200 and body.startswith(b"event: board\ndata: "):
-                try:
-                    self.watch.streamed(collaboration, server.number, body[19:-2])
-                except Exception as error:
-                    self.world.fail(error)
+            try:
+                for line in body.decode().split("\n")[:-1] if status == 200 else ():
+                    if (board := lines.read(line)) is not None:  # a patch makes a whole board too
+                        whole = msgspec.json.encode(msgspec.convert(board, BoardView))
+                        self.watch.streamed(collaboration, server.number, whole)
+            except Exception as error:
+                self.world.fail(error)
             parts.put_nowait(body)
 
         work = server.machine.spawn(server.app(scope_of(request), _receive(b"", asyncio.Event()), send))

@@ -131,9 +131,9 @@ class Live:
     def state(self) -> State:
         return self.app.controller.library.books[self.id].state
 
-    def board(self) -> str:
-        """The board as the event stream would bring it."""
-        return msgspec.json.encode(board_view(self.state)).decode()
+    def board(self) -> Any:
+        """The board as the event stream would bring it, decoded."""
+        return msgspec.json.decode(msgspec.json.encode(board_view(self.state)))
 
     # what was requested
 

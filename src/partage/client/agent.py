@@ -29,7 +29,7 @@ from partage.client.errors import Closed, Forked, HorizonReached, Unreachable
 from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
 from partage.client.statefile import AgentState
-from partage.client.stream import BoardLines, pause
+from partage.client.stream import BoardLines, Garbled, pause
 from partage.errors import InputError
 from partage.files import write_atomically
 from partage.ledger.messages import BoardView, SettlementView
@@ -308,7 +308,7 @@ class Listener:
                     response.raise_for_status()
                     self._follow(response)
                     failures = 0
-            except (httpx.HTTPError, httpx.StreamError):
+            except (httpx.HTTPError, httpx.StreamError, Garbled):
                 failures += 1
             except RuntimeError:  # the client was closed meanwhile
                 return

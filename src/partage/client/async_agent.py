@@ -28,7 +28,7 @@ from partage.client.errors import Closed, Forked, HorizonReached, Unreachable
 from partage.client.protocol import Protocol
 from partage.client.pulls import Played, Pull
 from partage.client.statefile import AgentState
-from partage.client.stream import BoardLines, pause
+from partage.client.stream import BoardLines, Garbled, pause
 from partage.errors import InputError
 from partage.files import write_atomically
 from partage.ledger.messages import BoardView, SettlementView
@@ -286,7 +286,7 @@ class AsyncListener:
                     response.raise_for_status()
                     await self._follow(response)
                     failures = 0
-            except (httpx.HTTPError, httpx.StreamError):
+            except (httpx.HTTPError, httpx.StreamError, Garbled):
                 failures += 1
             finally:
                 self._following.streaming = False

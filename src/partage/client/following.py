@@ -6,6 +6,7 @@ The server's board is authoritative: which arms are open and which are eliminate
 import contextlib
 import math
 from collections.abc import Callable, Collection
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
+from partage.rules import RULES
 
 REREAD = 1.0  # seconds between two reads of a board that may not have changed
 BEHIND = 0.25  # seconds that the event stream may lag behind the controller's answers
@@ -52,7 +54,8 @@ class Following:
     Attributes
     ----------
     news
-        The newest board from the event stream that is not processed yet. The listener may set it at any time.
+        The newest board from the event stream that is not processed yet, decoded from JSON. The listener may set it
+        at any time.
     heard
         When the board was last known to be the newest. The listener sets it too.
     streaming
@@ -97,7 +100,7 @@ class Following:
     ) -> None:
         self._saved, self._calls, self._receipts, self._clock = saved, calls, receipts, clock
         self._signer = signer
-        self.news: str | None = None
+        self.news: Any = None
         self.heard = -math.inf
         self.streaming = False
 
@@ -142,7 +145,17 @@ class Following:
         assert self.view is not None
         if self._barren == self.freshness or self._clock() < self.next_claim:
             return False
-        return any(self.view.arms[arm].open for arm in self.shares)
+        opened = sum(self.view.arms[arm].open for arm in self.shares)
+        if self._compares_within:  # a member that can compare nothing, or is on its own, is offered nothing
+            return opened > 1 and self._saved.agent not in self.view.leaders
+        return opened > 0
+
+    @property
+    def _compares_within(self) -> bool:
+        """Whether the rule compares arms within members, so that one open arm alone is of no use to it."""
+        assert self.view is not None
+        rule = RULES.get(self.view.rule)
+        return rule is not None and rule.by_contrasts
 
     @property
     def next_claim(self) -> float:
@@ -211,7 +224,7 @@ class Following:
 
     # the board
 
-    def hear(self, board: str | None) -> bool:
+    def hear(self, board: Any) -> bool:
         """Record that the stream is alive, and the board that it brought, if any."""
         self.heard = self._clock()
         if board is not None:
@@ -293,8 +306,10 @@ class Following:
         """Take the board that the stream brought, if any."""
         news, self.news = self.news, None
         if news is not None:
-            with contextlib.suppress(msgspec.DecodeError):  # the board is then read, and that call reports the error
-                self._take(msgspec.json.decode(news, type=BoardView))
+            with contextlib.suppress(
+                msgspec.ValidationError
+            ):  # the board is then read, and that call reports the error
+                self._take(msgspec.convert(news, BoardView))
 
     # the agent's consent, which may change elsewhere: on its page, or by another program
 

@@ -123,7 +123,7 @@ class Protocol:
 
     def events(self) -> tuple[str, dict[str, str]]:
         """Return the path of the event stream, and the headers that open it."""
-        return self._calls.path("/events"), self._calls.headers() | {"Accept": "text/event-stream"}
+        return self._calls.path("/events?patches=true"), self._calls.headers() | {"Accept": "text/event-stream"}
 
     # joining and leaving, consent
 

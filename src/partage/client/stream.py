@@ -1,28 +1,40 @@
 """The event stream: turns lines into boards."""
 
 import random
+from typing import Any
+
+import msgspec
+
+from partage.ledger.patches import Replace, patched
+
+
+class Garbled(Exception):
+    """The stream brought something that is no board and fits none; open it again."""
 
 
 class BoardLines:
-    """Parses server-sent events line by line.
+    """Parses server-sent events line by line, and keeps the board up to date with the patches.
 
     Examples
     --------
     >>> lines = BoardLines()
     >>> [lines.read(line) for line in ("event: board", 'data: {"version": 1}', "")]
-    [None, None, '{"version": 1}']
+    [None, None, {'version': 1}]
+    >>> [lines.read(line) for line in ("event: patch", 'data: [{"op":"replace","path":"/version","value":2}]', "")]
+    [None, None, {'version': 2}]
     """
 
     def __init__(self) -> None:
         self._event = ""
         self._data: list[str] = []
+        self._board: Any = None
 
-    def read(self, line: str) -> str | None:
-        """Take one line without its line break; returns a board's JSON if the line completes one."""
+    def read(self, line: str) -> Any:
+        """Take one line without its line break; returns the board, decoded, if the line completes an event."""
         if not line:
-            board = "\n".join(self._data) if self._data and self._event in ("board", "") else None
+            event, data = self._event, "\n".join(self._data)
             self._event, self._data = "", []
-            return board
+            return self._take(event, data) if data and event in ("board", "patch", "") else None
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "data":
@@ -30,6 +42,16 @@ class BoardLines:
         elif field == "event":
             self._event = value
         return None
+
+    def _take(self, event: str, data: str) -> Any:
+        try:
+            if event == "patch":
+                self._board = patched(self._board, msgspec.json.decode(data, type=list[Replace]))
+            else:
+                self._board = msgspec.json.decode(data)
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise Garbled from error
+        return self._board
 
 
 def pause(failures: int) -> float:

@@ -12,6 +12,7 @@ import pytest
 from tests.support.api import NAMED, TOKEN, Host, Member, Speaker, connected, plain, serving
 from tests.support.patience import PATIENCE
 
+from partage.client.stream import BoardLines
 from partage.ledger.verify import verify
 from partage.rules import live_rules
 
@@ -512,6 +513,29 @@ def test_events(url: str) -> None:
         host.ok("POST", "/close")
         for seen in (boards, anns):
             assert next(view for view in seen if view["closed"]) == host.board()
+
+
+def test_events_as_patches(url: str) -> None:
+    host = Host(url)
+    ann = host.join("a", "b")
+    path, kinds, lines, boards = ann.path("/events?patches=true"), [], BoardLines(), []
+    with connected(ann.url).stream("GET", path, headers=ann.headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("event: "):
+                kinds.append(line[7:])
+            if (board := lines.read(line)) is None:
+                continue
+            boards.append(board)
+            if board["closed"]:
+                break
+            if board["version"] < 5:
+                ann.work()
+            else:
+                host.ok("POST", "/close")
+    assert kinds == ["board"] + ["patch"] * (len(boards) - 1)
+    assert len(boards) > 2
+    assert boards[-1] == host.board()
+    ann.refused(422, "GET", "/events?patches=perhaps", code="invalid_field")
 
 
 # the machinery

@@ -41,7 +41,7 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("delete", f"{ONE}/invites/{{invite_id}}"): {204} | READING,
     ("post", f"{ONE}/close"): {200} | READING,
     ("get", f"{ONE}/board"): {200, 304} | READING,
-    ("get", f"{ONE}/events"): {200} | READING,
+    ("get", f"{ONE}/events"): {200, 422} | READING,
     ("get", f"{ONE}/settlement"): {200} | READING,
     ("get", f"{ONE}/ledger"): {200} | READING,
     ("post", f"{ONE}/ask"): {200, 204} | WRITING,

@@ -32,7 +32,7 @@ from partage.service.http.auth import (
     streaming,
     who_of,
 )
-from partage.service.http.schema import READS, WRITES, BareCall, TaggedCall, answer_of, described
+from partage.service.http.schema import READS, WRITES, BareCall, StreamCall, TaggedCall, answer_of, described
 from partage.service.http.transparency import TRANSPARENCY, seen_by
 from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
@@ -280,24 +280,29 @@ async def board(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     summary="Follow the board (server-sent events)",
     **described(
         *READS,
+        422,
+        kind=StreamCall,
         answers={200: answer_of(str, "Events named board, each with the board as its data.", "text/event-stream")},
     ),
 )
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
-    """Send the board now and after each change; several changes may be sent as one."""
+    """Send the board now and after each change, as a patch if asked for; several changes may be sent as one."""
     controller, who = controller_of(request), who_of(request)
+    patches = request.query_params.get("patches", "false")
+    if patches not in ("true", "false"):
+        raise invalid("patches", "The parameter patches must be true or false.")
     await controller.library.book(id)
 
     async def boards() -> AsyncIterator[bytes]:
-        last = b""
+        known = 0
         async for book in controller.watch(id, who):
             if book is None:
                 yield b": still here\n\n"
                 continue
-            body = book.shown()
-            if body != last:
-                last = body
-                yield b"event: board\ndata: " + body + b"\n\n"
+            frames = book.shown()
+            if frames.last != known:
+                event, known = frames.event(known if patches == "true" else 0), frames.last
+                yield event
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return Stream(boards(), media_type="text/event-stream", headers=headers)

@@ -81,6 +81,17 @@ class TaggedCall(Call):
 
 
 @dataclass
+class StreamCall(Call):
+    """A call whose stream may consist of patches."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = "With true, the first event is the board, and the later ones are what changed."
+        found = Parameter(name="patches", param_in="query", schema=Schema(type=OpenAPIType.BOOLEAN), description=text)
+        self.parameters = [*(self.parameters or ()), found]
+
+
+@dataclass
 class ProofCall(Call):
     """A call with either of two pairs of query parameters, which the framework cannot express."""
 

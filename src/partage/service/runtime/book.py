@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -17,15 +18,18 @@ from partage.ledger.refusals import Refused
 from partage.ledger.state import State
 from partage.ledger.views import board_view
 from partage.service.runtime.damage import Chain, Damaged, changed, check_end, lost, next_rows, unreadable
+from partage.service.runtime.frames import Frames
 from partage.service.runtime.snapshots import last_snapshot
 from partage.service.store import Row, Store
 
 if TYPE_CHECKING:
     from partage.service.runtime.writer import Job
 
+PAUSE = 0.1  # seconds between two boards that a watcher gets
 AT_ONCE = 25  # watchers that are woken at a time: some milliseconds of work
-BYTES_A_SECOND = 20_000_000  # of boards that the watchers of a collaboration get together
-SHOWN_A_SECOND = 1_000_000  # bytes of boards that are computed for watchers: about a twentieth of the time
+AT_MOST = 0.5  # of the time, for waking watchers
+BYTES_A_SECOND = 20_000_000  # that the watchers of a collaboration get together
+SHOWN_A_SECOND = 5_000  # arms on boards that are computed for watchers: about a twentieth of the time
 RECENT = 400  # events that a book remembers at most, for the feed on the pages
 
 
@@ -55,7 +59,9 @@ class Book:
     writing
         Pending while the state may be ahead of the disk.
     watchers
-        Set on every change; a dictionary for its order.
+        Set on every change, but not too often; a dictionary for its order.
+    frames
+        The boards that watchers get.
     used
         When it was last asked for, by the event loop's time.
     ahead, stepped
@@ -84,9 +90,11 @@ class Book:
         self.preview: Preview | None = None
         self.settling = asyncio.Lock()  # so that concurrent requests compute one settlement, not one each
         self._board: tuple[int, bytes, str] | None = None
-        self._shown, self._shown_until = (0, b""), 0.0
+        self.frames, self._shown_until = Frames(), 0.0
         self._waking: list[asyncio.Event] = []  # watchers that are still to be woken
-        self._wake_next: asyncio.Handle | None = None
+        self._wake_next: asyncio.Handle | None = None  # what wakes them, now or after a pause
+        self._woken_at = self._next_round = -math.inf
+        self._changed = False  # since watchers began to be woken
         self._checkpoint = Checkpoint("", 0, b""), ""
 
     @classmethod
@@ -135,7 +143,7 @@ class Book:
                 raise Damaged(f"one of the first {self.durable} rows is not the one that was written")
         self.state, self.head, self.tree = fresh.state, fresh.head, fresh.tree
         self.durable, self.snapshot_seq = fresh.durable, fresh.snapshot_seq
-        self.recent, self.preview, self._board, self._shown_until = [], None, None, 0.0
+        self.recent, self.preview, self._board, self.frames.seq = [], None, None, 0
         self.valid = True
 
     def catch_up(self, rows: list[Row]) -> None:
@@ -209,36 +217,46 @@ class Book:
             self.writing = None
 
     def notify(self) -> None:
-        """Wake the watchers, some at a time: the loop runs in between."""
-        self._waking = list(self.watchers)
-        if self._wake_next is None:
-            self._wake()
+        """Wake the watchers, some at a time and after a pause if they were woken just now: the loop runs in between.
+
+        A change while they are being woken wakes all of them once more.
+        """
+        self._changed = True
+        if self._wake_next is None and self.watchers:
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._next_round:
+                self._begin_waking()
+            else:
+                self._wake_next = loop.call_at(self._next_round, self._begin_waking)
+
+    def _begin_waking(self) -> None:
+        self._changed = False
+        self._woken_at, self._shown_until, self.frames.sent = asyncio.get_running_loop().time(), 0.0, 0
+        self._waking = list(reversed(self.watchers))
+        self._wake()
 
     def _wake(self) -> None:
         for watcher in self._waking[-AT_ONCE:]:
             watcher.set()
         del self._waking[-AT_ONCE:]
-        self._wake_next = asyncio.get_running_loop().call_soon(self._wake) if self._waking else None
+        loop = asyncio.get_running_loop()
+        if self._waking:
+            self._wake_next = loop.call_soon(self._wake)
+            return
+        self._wake_next = None
+        # Where many watch or boards are large, watchers are woken less often.
+        took = max((loop.time() - self._woken_at) / AT_MOST, self.frames.sent / BYTES_A_SECOND)
+        self._next_round = self._woken_at + max(PAUSE, self.state.board.arms / SHOWN_A_SECOND, took)
+        if self._changed:
+            self.notify()
 
-    def pause(self, shortest: float) -> float:
-        """Return the seconds between two boards that a watcher gets: more if the board is large or many watch it.
-
-        A board of a thousand arms has 200 KB. All watchers together get about `BYTES_A_SECOND`.
-        """
-        return max(shortest, len(self._shown[1]) * len(self.watchers) / BYTES_A_SECOND)
-
-    def shown(self) -> bytes:
-        """Return the board as JSON, for a watcher: a large one may be a little old, or it would take all the time."""
+    def shown(self) -> Frames:
+        """Return the boards for watchers, the newest of which may be a little old: many watchers get the same one."""
         now = asyncio.get_running_loop().time()
-        if now >= self._shown_until:
-            self._shown = self.state.seq, self.board()[0]
-            self._shown_until = now + len(self._shown[1]) / SHOWN_A_SECOND
-        return self._shown[1]
-
-    @property
-    def shown_is_old(self) -> bool:
-        """Whether there is a newer board than the one that watchers get."""
-        return self._shown[0] != self.state.seq
+        if self.frames.seq != self.state.seq and now >= self._shown_until:
+            self.frames.take(self.state.seq, board_view(self.state))
+            self._shown_until = now + max(PAUSE / 2, self.state.board.arms / SHOWN_A_SECOND)
+        return self.frames
 
     def board(self) -> tuple[bytes, str]:
         """Return the board as JSON, and its ETag."""

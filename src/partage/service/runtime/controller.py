@@ -50,7 +50,7 @@ from partage.ledger.state import Answered, State
 from partage.ledger.ties import commitment_to
 from partage.ledger.views import agent_view, agent_views, draw_view
 from partage.service.runtime import secrets
-from partage.service.runtime.book import Book
+from partage.service.runtime.book import PAUSE, Book
 from partage.service.runtime.damage import Chain, Damaged, changed, lost, next_rows
 from partage.service.runtime.invites import Invites
 from partage.service.runtime.library import Library
@@ -66,7 +66,6 @@ from partage.service.store import Corrupt, Created, Lost, NewToken, Row, Store, 
 log = logging.getLogger("partage.service")
 
 JOIN_AGAIN = 24 * 3600 * 1000  # ms during which a join whose answer was lost can be repeated
-PAUSE = 0.1  # seconds between two boards that a watcher gets
 SILENCE = 15.0  # seconds without a change after which a watcher gets a keep-alive
 
 
@@ -226,7 +225,8 @@ class Controller:
         try:
             while not self.stopping.is_set():
                 try:
-                    await asyncio.wait_for(changed.wait(), SILENCE)
+                    async with asyncio.timeout(SILENCE):
+                        await changed.wait()
                 except TimeoutError:
                     yield None  # sending something is how a closed connection is noticed
                     continue
@@ -238,8 +238,8 @@ class Controller:
                     if _has_ended(book, who):
                         return
                     yield book
-                await asyncio.sleep(book.pause(PAUSE))
-                if book.shown_is_old:
+                else:  # it is loaded again with the next request
+                    await asyncio.sleep(PAUSE)
                     changed.set()
         finally:
             del book.watchers[changed]

@@ -160,9 +160,10 @@ class Library:
             return None
 
     def notify_all(self) -> None:
-        """Wake every watcher of every book."""
+        """Wake every watcher of every book at once."""
         for book in self.books.values():
-            book.notify()
+            for watcher in book.watchers:
+                watcher.set()
 
     async def _lapse(self) -> None:
         while True:
