@@ -169,6 +169,13 @@ def measure_ray(many=GAMES):
     yield from measure_on("Ray", ray, many)
 
 
+def measure_all():
+    """Yield the rows of every cluster whose package is installed."""
+    for package, part in (("distributed", measure), ("ray", measure_ray)):
+        if importlib.util.find_spec(package):
+            yield from part()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=GAMES)

@@ -276,6 +276,11 @@ def measure(long=False):
     yield from process_rows()
 
 
+def measure_long():
+    """Yield the rows of the largest sizes."""
+    return measure(long=True)
+
+
 # --- the queue --------------------------------------------------------------------------------------------------
 
 

@@ -42,13 +42,17 @@ PARTS = (
     Part("evidence", "Rules that decide by evidence", "bench.evidence_rules:measure", 100),
     Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60),
     Part("agents", "Ten million agents", "bench.agents:measure", 40),
+    Part("settlements", "Settlements", "bench.settlements:measure", 25),
     Part("uneven", "Uneven games", "bench.uneven:measure", 30),
     Part("places", "Threads, processes and Dask", "bench.places:measure", 35),
     Part("starts", "Starts of commands and imports", "bench.starts:measure", 75),
     Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 90),
     Part("service", "The live controller", "bench.service:measure", 60),
+    Part("live-scale", "The live controller by members and streams", "bench.live_scale:measure", 45),
     Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 1900, long=True),
     Part("ray", "Ray", "bench.places:measure_ray", 300, long=True),
+    Part("clusters", "Sweeps of 10,000 games on clusters", "bench.clusters:measure_all", 900, long=True),
+    Part("live-scale-long", "The live controller at its largest", "bench.live_scale:measure_long", 1500, long=True),
     Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 600, long=True),
 )
 
