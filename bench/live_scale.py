@@ -167,7 +167,6 @@ def fan_out(client, port, process, streams, arms, patches, times=20, pause=0.5):
     """
     path, (token, *_) = collaboration(client, 1, arms)
     broadcast(client, path, token, 5, 0.0)
-    idle = processor_seconds(process)
     opened = Streams(port, path, streams, patches)
     try:
         broadcast(client, path, token, 2, pause)
@@ -178,7 +177,6 @@ def fan_out(client, port, process, streams, arms, patches, times=20, pause=0.5):
         after, ended = opened.counts(), processor_seconds(process)
     finally:
         opened.close()
-    del idle
     events = max(1, after["events"] - before["events"])
     sent = (after["bytes"] - before["bytes"]) / events
     return {
@@ -210,6 +208,8 @@ def fan_out_rows(client, port, process, many):
 
 def memory_rows(client, process, collaborations):
     """Yield the memory of a collaboration, by its size."""
+    for _ in range(50):  # what the first ones load and allocate is not theirs
+        collaboration(client, 2, 3)
     for members, arms, times in ((2, 3, collaborations), (2, 1000, 20), (1000, 10, 2)):
         before = memory_bytes(process)
         for _ in range(times):
