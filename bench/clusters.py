@@ -31,12 +31,12 @@ FIRST = 256  # games that a new cluster plays before the clock starts, so that i
 
 
 def games(many):
-    """Return games of 2 to 10 arms, 10 to 100 agents and T from 10^3 to 10^6."""
+    """Return games of 2 to 10 arms, 10 to 100 agents and T from 10^3 to 10^4."""
     chance = np.random.default_rng(0)
     found = []
     for _ in range(many):
         arms, agents = int(chance.integers(2, 11)), int(chance.integers(10, 101))
-        horizon = round(10 ** chance.uniform(3, 6))
+        horizon = round(10 ** chance.uniform(3, 4))
         found.append(Game(bernoulli(chance.random(arms)), Sharing.round_robin(agents, arms), horizon))
     return found
 

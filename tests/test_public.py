@@ -18,6 +18,7 @@ NAMES = {
         "Board Draws Pull Record Rule"
     ),
     "play": "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
+    "sweep": "Sweep SweepProgress sweep",
     "theory": "AuditRow audit",
     "live": "Verified verify",
     "errors": "FileError InputError MissingExtra PartageError RuleError SettlementError",

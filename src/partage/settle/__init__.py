@@ -3,7 +3,7 @@
 - `core` computes a settlement in units of reward: rates, ceilings, charge, and whether it is finished and viable.
 - `paper`, `equal_share` and `pool` hold the formulas, and `ends` what a record allows. `first_gaps` holds what
   differs in collaborations of formats 1 and 2.
-- `noiseless` is the formula of ceilings; `ceiling` plays 2-UCB to measure them (it needs numba).
+- `noiseless` is the formula of ceilings; `ceiling` measures them by `plays` of 2-UCB (both need numba).
 - `money` rounds a settlement to integer micro-units.
 """
 
