@@ -314,7 +314,7 @@ def test_the_frame_by_agent_has_pace_horizon_and_bar(clinics):
 
 
 def test_the_figure_draws_own_bars(clinics):
-    labels = [text.get_text() for text in clinics.plot().axes[0].get_legend().get_texts()]
+    labels = [text.get_text() for text in clinics.plot().axes[1].get_legend().get_texts()]
     assert labels == ["regret", "after settlement", "2-UCB alone", "best alone"]
 
 

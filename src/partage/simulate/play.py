@@ -35,6 +35,8 @@ BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is p
 STRONG_UP_TO = 2 * 10**7  # horizon times arms: up to here KL-UCB, IMED and Thompson sampling are played alone
 STRONG_RUNS, STRONG_WORK = 100, 10**8  # at most so many runs, and so many runs times horizon times arms
 
+CHECKPOINTS = 30  # at most, and one more: the steps of `usual_checkpoints`
+
 REFERENCE_PULLS, NOTICED = 30_000, 10  # pulls per second of the reference, roughly; seconds that are worth a notice
 
 
@@ -52,7 +54,7 @@ def play(
     underwriting: float | None = None,
     broadcast_price: float = 0.0,
     baseline: bool | None = None,
-    checkpoints: Sequence[int] = (),
+    checkpoints: Sequence[int] | None = None,
     jobs: int | None = None,
     on: str = "threads",
     progress: Callable[[int, int], None] | None = None,
@@ -96,7 +98,8 @@ def play(
         played at most 100 times, and only if horizon times arms is at most 2 x 10^7. Where agents differ, there is a
         play for each kind of agent, and their horizons are added up. Where arms change, no learner is played.
     checkpoints
-        Steps up to which the overall regret is recorded, in `Result.curve`: that of all pulls up to this time.
+        Steps up to which the overall regret is recorded, in `Result.curve`: that of all pulls up to this time. By
+        default about thirty steps up to the last.
     jobs
         The number of threads or processes; all cores by default.
     on
@@ -126,7 +129,8 @@ def play(
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
     terms = (fee, alone, coverage, broadcast_price, prepaid, underwriting)
-    task = new_task(game, rule, settlement, seed, checkpoints, *terms)
+    steps = usual_checkpoints(checked_game(game)) if checkpoints is None else checkpoints
+    task = new_task(game, rule, settlement, seed, steps, *terms)
     with workers(on, jobs) as spread:
         compile_rule(task)
         started = time.perf_counter()
@@ -149,6 +153,18 @@ def play(
         task.broadcast_price,
         bars if game.traits else None,
     )
+
+
+def usual_checkpoints(game: Game) -> list[int]:
+    """Return the steps up to which the regret is recorded by default: about equal ratios apart.
+
+    >>> from partage import Game, Sharing, bernoulli
+    >>> usual_checkpoints(Game(bernoulli([0.9]), Sharing.round_robin(1, 1), horizon=10))
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    last = game.last_step
+    steps = {round(last ** (place / CHECKPOINTS)) for place in range(CHECKPOINTS + 1)} if last else set()
+    return sorted(steps)
 
 
 def new_task(
