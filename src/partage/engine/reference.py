@@ -5,6 +5,7 @@ import math
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,19 @@ from partage.game import Game
 from partage.rules.rule import Rule, decider
 from partage.sharing import Sharing
 from partage.tape import DELAYS, Draws, uniform_at
+
+PULLS_AT_ONCE = 4096  # pulls between two calls of those who watch
+_watching: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def watched(callback: Callable[[int], None]) -> Iterator[None]:
+    """Call back whenever the reference has made some more pulls, with their number, in any thread of this process."""
+    _watching.append(callback)
+    try:
+        yield
+    finally:
+        _watching.remove(callback)
 
 
 def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pull:
@@ -125,6 +139,9 @@ class _Play:
                 self._pass_time(now)
                 before = now
             self._pull(now, agent)
+            if self.pulls % PULLS_AT_ONCE == 0:
+                for callback in _watching:
+                    callback(PULLS_AT_ONCE)
         self._write_curve(math.inf)
         tally = Tally(
             self.explore.sum(axis=0),
