@@ -17,7 +17,10 @@ NAMES = {
         "UnbalancedETC rules "
         "Board Draws Pull Record Rule"
     ),
-    "play": "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
+    "play": (
+        "ArmFigures Comparison Disagreeing Estimate Proposal Result Settlement Tally compare play play_run "
+        "propose_prepaid"
+    ),
     "sweep": "Sweep SweepProgress sweep",
     "theory": "AuditRow audit",
     "live": "Verified verify",
@@ -63,7 +66,7 @@ def test_what_public_methods_return_is_public() -> None:
             if not name.startswith("_") and (callable(member) or hasattr(member, "fget") or hasattr(member, "func"))
         ]  # fmt: skip
         for function in functions:
-            if function.__name__ in ("frame", "plot"):  # types of Polars and Matplotlib
+            if function.__name__ in ("frame", "plot", "to_pandas"):  # types of Polars, Matplotlib and pandas
                 continue
             returned = typing.get_type_hints(function).get("return")
             for kind in (returned, *typing.get_args(returned)):

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from partage.settle import Settlement
     from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
+    from partage.simulate.compare import Comparison, compare
     from partage.simulate.disagreement import Disagreeing
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
@@ -74,6 +75,7 @@ __all__ = [
     "Beta",
     "Board",
     "Change",
+    "Comparison",
     "Constant",
     "Delay",
     "Disagreeing",
@@ -114,6 +116,7 @@ __all__ = [
     "Verified",
     "audit",
     "bernoulli",
+    "compare",
     "play",
     "play_run",
     "propose_prepaid",
@@ -162,6 +165,7 @@ _ROOMS = {
     "sharing": ("RandomSharing", "Sharing"),
     "traits": ("Change", "Delay", "Traits"),
     "simulate.chunk": ("play_run",),
+    "simulate.compare": ("Comparison", "compare"),
     "simulate.disagreement": ("Disagreeing",),
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),

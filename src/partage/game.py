@@ -240,7 +240,14 @@ class Game:
         return self.agent_names[at] if self.agent_names else f"agent {at + 1}"
 
     def checked_agent(self, agent: object) -> int:
-        """Return the number of an agent, if there is one: 0 to M - 1."""
+        """Return the number of an agent, if there is one: 0 to M - 1. It may be given by its name."""
+        if isinstance(agent, str):
+            for number in range(self.agents):
+                if self.agent_name(number) == agent:
+                    return number
+            raise InputError(
+                f"The agent is {agent!r}; it must be the name of an agent, such as {self.agent_name(0)!r}."
+            )
         at = count("The agent", agent, at_least=0)
         if at >= self.agents:
             raise InputError(f"The agent is {at}; it must be at most {self.agents - 1}, as agents count from 0.")

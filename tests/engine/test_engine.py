@@ -14,7 +14,6 @@ from partage import (
     Constant,
     FullSharing,
     Game,
-    InputError,
     NoProtocol,
     SharedIMED,
     Sharing,
@@ -30,7 +29,6 @@ from partage.engine.tally import game_table
 from partage.rules import RULES, decider
 
 SEEDS = st.integers(0, 2**63)
-KEEPS_CURVE = [name for name in RULES if name not in ("no-protocol", "network-glr")]  # test_uneven.py has the latter
 
 
 def assume_connected(name, game):
@@ -133,17 +131,17 @@ class Spy:
         self.rule.revise(board)
 
 
-@pytest.mark.parametrize("name", KEEPS_CURVE)
+@pytest.mark.parametrize("name", [name for name in RULES if name != "network-glr"])  # test_uneven.py has that one
 @settings(max_examples=30)
 @given(
     data=st.data(),
-    game=games(every_arm_shared=True),
+    game=games(),
     steps=st.lists(st.floats(0, 1), min_size=1, max_size=4),
     seed=st.integers(0, 10**6),
 )
 def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, seed):
     checkpoints = sorted({max(1, round(step * game.horizon)) for step in steps})
-    rule = data.draw(rules(name).filter(lambda rule: not getattr(rule, "own", 0)))  # with own rewards, none is kept
+    rule = data.draw(rules(name))
     key, spy = tape.run_keys(seed, 0, 1), Spy(rule)
     (run,) = play_runs(game, spy.rule, key, checkpoints)
     curve = run.curve.tolist()
@@ -151,13 +149,6 @@ def test_regret_over_time_is_that_of_the_pulls_so_far(name, data, game, steps, s
     assert curve == pytest.approx(run.curve)
     regret = np.cumsum(game.gaps[spy.pulled])
     assert curve == pytest.approx([regret[step * game.agents - 1] for step in checkpoints])
-
-
-@pytest.mark.parametrize(("rule", "shares"), [(NoProtocol(), [[0], [1]]), (BalancedETC(), [[0], []])])
-def test_regret_over_time_that_is_not_kept_is_refused(rule, shares):
-    game = Game(bernoulli([0.9, 0.5]), Sharing.lists(shares, 2), horizon=50)
-    with pytest.raises(InputError, match="regret over time is not recorded for the rule"):
-        list(play_runs(game, rule, tape.run_keys(0, 0, 1), [10]))
 
 
 def test_a_rule_of_ones_own_is_played_by_the_reference():

@@ -1,15 +1,12 @@
 """What a simulation says about agents who see arms differently."""
 
-import io
 import re
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from partage.arms import bernoulli
 from partage.game import Game
-from partage.report.simulation_table import show_simulation
 from partage.rules import BalancedETC
 from partage.sharing import Sharing
 from partage.simulate.chunk import play_chunk, play_run
@@ -17,6 +14,7 @@ from partage.simulate.disagreement import summed_up, told_by
 from partage.simulate.fold import join
 from partage.simulate.play import new_task, play
 from partage.simulate.result import Result
+from partage.simulate.summary import summary
 from partage.traits import Traits
 
 NAMES = ["Clinic A", "Clinic B", "Clinic C"]
@@ -30,9 +28,7 @@ def game(*offsets: float, horizon: int = 300) -> Game:
 
 
 def said(result: Result) -> str:
-    printed = io.StringIO()
-    show_simulation(Console(file=printed, width=200), result.as_dict(), "everything")
-    return printed.getvalue()
+    return summary(result.as_dict(), "everything").text().replace("\n", " ")
 
 
 def test_an_agent_who_differs_is_named_in_most_runs() -> None:

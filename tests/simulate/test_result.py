@@ -63,11 +63,12 @@ def test_frames():
     tally = play_run(result.game, result.rule, seed=1, run=0)
     first = arms.filter(run=0)
     assert first["broadcasts"].to_list() == tally.broadcasts.tolist()
-    assert first["eliminated_agent"].fill_null(-1).to_list() == tally.eliminated_agent.tolist()
+    by = [None if agent < 0 else result.game.agent_name(agent) for agent in tally.eliminated_agent.tolist()]
+    assert first["eliminated_agent"].to_list() == by
     agents = result.frame("agent")
     assert agents["regret"].sum() == pytest.approx(result.overall_regret.mean)
     assert agents["incentive_regret"].max() == pytest.approx(result.incentive_regret(result.worst_agent).mean)
-    with pytest.raises(InputError, match="run, arm, agent"):
+    with pytest.raises(InputError, match="run, arm, agent, step"):
         result.frame("day")
 
 
@@ -223,3 +224,72 @@ def test_commits_by_own_rewards_are_not_compensated():
     silent = 2
     charges = result.folded.incentive[silent] - result.folded.regret[silent]
     assert charges >= 0, "the one who never explores receives nothing"
+
+
+# --- results for people ----------------------------------------------------------------------------------------
+
+SHOPS = Game(
+    bernoulli([0.9, 0.6]),
+    Sharing.lists([[0], [1], []], 2),
+    horizon=2000,
+    agent_names=["Harbour", "Mill <North>", "Pier"],
+)
+
+
+def test_a_result_prints_as_a_table_with_names():
+    result = play(SHOPS, BalancedETC(), runs=10, settlement="none")
+    text, page = str(result), result._repr_html_()
+    assert "overall regret" in text
+    assert result.overall_regret.cells()[0] in text
+    assert text.splitlines()[0] == "balanced-etc with balance 1: 3 agents, 2 arms, horizon 2,000"
+    assert result.individually_rational is False
+    assert list(result.worse_off) == ["Mill <North>"]
+    assert "no, the mean regret of Mill <North> is above the best learner's" in " ".join(text.split())
+    assert "Mill &lt;North&gt;" in page
+    assert "<North>" not in page
+    assert "overall regret" in repr(result)
+    assert "\n" not in repr(result)
+
+
+def test_who_is_worse_off_and_by_how_much():
+    result = play(SHOPS, BalancedETC(), runs=10, settlement="none")
+    (by,) = result.worse_off.values()
+    ours, alone = result.individual_regret("Mill <North>"), result.bar
+    assert by.mean == ours.mean - alone.mean
+    assert by.stderr == pytest.approx(math.sqrt(ours.stderr**2 + alone.stderr**2))
+    assert result.as_dict()["worse_off"] == [{"agent": "Mill <North>", "by": by._asdict()}]
+    assert [agent["name"] for agent in result.as_dict()["by_agent"]] == list(SHOPS.agent_names)
+    assert play(SHOPS, BalancedETC(), runs=2, baseline=False).worse_off is None
+    with pytest.raises(InputError, match="'Quay'; it must be the name of an agent, such as 'Harbour'"):
+        result.individual_regret("Quay")
+
+
+def test_rounding_errors_are_not_shown():
+    """Commit regret is overall regret less explore regret; where it is 0, some 1e-13 may be left."""
+    assert Estimate(-2e-12, 1e-13).cells(scale=1e4) == ("0", "0")
+    assert Estimate(-3e-7, 1e-7).cells(scale=1e4) == ("-0.00000030", "0.00000010")
+    assert str(Estimate(-0.001, 0.3)) == "0.00 ± 0.30"
+    assert "-0.0" not in str(small(agents=12))
+
+
+def test_the_regret_over_time_is_recorded_by_default():
+    result = small()
+    steps = result.frame("step")
+    assert steps.columns == ["step", "regret", "regret_stderr"]
+    assert steps["step"][-1] == result.game.horizon
+    assert steps["regret"][-1] == pytest.approx(result.overall_regret.mean)
+    assert steps["regret"].is_sorted()
+    assert len(result.plot().axes) == 3
+    assert len(small(checkpoints=[]).plot().axes) == 2
+
+
+def test_pandas_frames_have_the_same_values():
+    pytest.importorskip("pandas")
+    result = small()
+    for by in ("run", "arm", "agent", "step"):
+        theirs, ours = result.to_pandas(by), result.frame(by)
+        assert list(theirs.columns) == ours.columns
+        for name in ours.columns:
+            found = zip(theirs[name], theirs[name].isna(), strict=True)
+            assert [None if missing else value for value, missing in found] == ours[name].to_list()
+    assert str(result.to_pandas("arm")["eliminated_step"].dtype) == "Int64"

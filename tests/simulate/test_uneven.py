@@ -12,6 +12,7 @@ from tests.support.strategies import uneven_games
 import partage
 from partage.arms import Bernoulli, Beta, RandomBernoulli, bernoulli
 from partage.board import Board, Record
+from partage.engine.reference import PULLS_AT_ONCE
 from partage.game import Game
 from partage.rules import BalancedETC, BalancedGLR, SharedIMED, TwoUCB, make_rule
 from partage.settle import settlement_for
@@ -20,7 +21,7 @@ from partage.sharing import Sharing
 from partage.simulate.bars import lone_games
 from partage.simulate.fold import COLUMNS
 from partage.simulate.parallel import _elsewhere, workers
-from partage.simulate.play import long_reference_play, new_task
+from partage.simulate.play import long_reference_play, new_task, play
 from partage.studies.cache import task_digest
 from partage.studies.runner import play_studies
 from partage.studies.study import Line, Study
@@ -314,7 +315,7 @@ def test_the_frame_by_agent_has_pace_horizon_and_bar(clinics):
 
 
 def test_the_figure_draws_own_bars(clinics):
-    labels = [text.get_text() for text in clinics.plot().axes[0].get_legend().get_texts()]
+    labels = [text.get_text() for text in clinics.plot().axes[1].get_legend().get_texts()]
     assert labels == ["regret", "after settlement", "2-UCB alone", "best alone"]
 
 
@@ -328,3 +329,16 @@ def test_a_long_play_by_the_reference_is_announced():
     assert long_reference_play(PLAIN, BalancedGLR(), 10**9) is None
     assert long_reference_play(CLINICS, Mine(), "many") is None
     assert long_reference_play(CLINICS, Mine(), float("nan")) is None
+
+
+def test_a_play_by_the_reference_counts_pulls():
+    class Mine(BalancedGLR):
+        """The same decisions under another class, so that the reference plays it."""
+
+    seen = []
+    game = replace(PLAIN, horizon=2000)
+    play(game, Mine(), runs=2, baseline=False, progress=lambda *at: seen.append(at))
+    total = 2 * game.agents * game.horizon
+    assert seen[-1] == (total, total)
+    assert seen == sorted(seen)
+    assert (PULLS_AT_ONCE, total) in seen, "before the first run is finished"

@@ -10,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from partage.cli import agent, audit, collaboration, demo, prepaid, reproduce, serve, simulate, verify
+from partage.cli import (
+    agent,
+    audit,
+    collaboration,
+    compare,
+    demo,
+    doctor,
+    prepaid,
+    reproduce,
+    serve,
+    simulate,
+    verify,
+)
 from partage.cli.facts import with_rules
 from partage.cli.terminal import OneSentence
 from partage.rules import RULES
@@ -49,6 +61,7 @@ def partage(
 GAMES, CONTROLLER = "Simulate on this machine", "Collaborate over a network"
 
 app.command(rich_help_panel=GAMES, help=with_rules(simulate.simulate, RULES))(simulate.simulate)
+app.command(rich_help_panel=GAMES)(compare.compare)
 app.command(rich_help_panel=GAMES)(audit.audit)
 app.command(rich_help_panel=GAMES)(prepaid.prepaid)
 app.command(rich_help_panel=GAMES)(reproduce.reproduce)
@@ -56,5 +69,6 @@ app.command(rich_help_panel=GAMES)(reproduce.studies)
 app.command(rich_help_panel=CONTROLLER)(demo.demo)
 app.command(rich_help_panel=CONTROLLER)(serve.serve)
 app.command(rich_help_panel=CONTROLLER)(verify.verify)
+app.command()(doctor.doctor)
 app.add_typer(collaboration.commands, name="collaboration", rich_help_panel=CONTROLLER)
 app.add_typer(agent.commands, name="agent", rich_help_panel=CONTROLLER)

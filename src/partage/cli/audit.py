@@ -37,9 +37,9 @@ def audit(
     load("theory.audit")
     from partage.gamefile import at, number, read_game
     from partage.report.audit_table import show
-    from partage.report.simulation_table import described
     from partage.rules.rule import changed_parameters
     from partage.settle import settlement_for
+    from partage.simulate.summary import described
     from partage.theory.audit import Section, as_dict, check_auditable, describe, paper_audit, usual_runs
     from partage.theory.audit import audit as audit_game
 

@@ -8,7 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, settlements, taking
+from partage.cli.facts import COVERAGE_HELP, names, parameter_help, settlements, taking
+from partage.cli.options import (
+    PLAY,
+    Agents,
+    Alone,
+    Baseline,
+    BroadcastPrice,
+    Csv,
+    CsvBy,
+    GameFileArgument,
+    Horizon,
+    Jobs,
+    Json,
+    Means,
+    Order,
+    Plot,
+    RewardKind,
+    Runs,
+    Seed,
+    SettlementName,
+    SharingPattern,
+)
+from partage.cli.outputs import checked_outputs, write_outputs
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
 from partage.errors import InputError, require
 from partage.rules import RULES
@@ -22,50 +44,22 @@ HOW_TO_GIVE_A_GAME = (
     "give a game file, as in: partage simulate game.toml, "
     "or options, as in: partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6"
 )
-GAME, PLAY, OUTPUT = "The game, without a file", "How it is played", "Output"
 
 
 def simulate(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="GAME.toml", help="A game file; it replaces the options that describe a game."),
-    ] = None,
-    means: Annotated[
-        str | None, typer.Option(metavar="0.9,0.8,...", help="Mean reward of each arm.", rich_help_panel=GAME)
-    ] = None,
-    agents: Annotated[str | None, typer.Option(metavar="M", help="Number of agents.", rich_help_panel=GAME)] = None,
-    horizon: Annotated[str | None, typer.Option(metavar="T", help="Pulls per agent.", rich_help_panel=GAME)] = None,
-    sharing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Who shares what: round-robin (default), dealt, scarce-best, neighbours-K, random, "
-            "everyone-everything, nobody-nothing.",
-            rich_help_panel=GAME,
-        ),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fixed|shuffled",
-            help="Whether agents act in a fixed order (default) or in a new order in each run.",
-            rich_help_panel=GAME,
-        ),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        typer.Option(
-            metavar="bernoulli|constant",
-            help="Distribution of rewards, given the mean (default bernoulli). A game file can use others.",
-            rich_help_panel=GAME,
-        ),
-    ] = None,
+    file: GameFileArgument = None,
+    means: Means = None,
+    agents: Agents = None,
+    horizon: Horizon = None,
+    sharing: SharingPattern = None,
+    order: Order = None,
+    reward: RewardKind = None,
     rule: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="RULE",
             help=f"{names(RULES, DEFAULT_RULE)}. Overrides the rule in the file; the file's settlement and the "
-            "rule's parameters in it still apply if they fit the rule.",
+            "rule's parameters in it still apply if they fit the rule. Repeat it to compare rules on the same runs.",
             rich_help_panel=PLAY,
         ),
     ] = None,
@@ -123,15 +117,7 @@ def simulate(
             rich_help_panel=PLAY,
         ),
     ] = None,
-    settlement: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Who gets and pays what: {', '.join(settlements())}. The default is paper if it fits the rule, "
-            "otherwise none. Overrides the file's.",
-            rich_help_panel=PLAY,
-        ),
-    ] = None,
+    settlement: SettlementName = None,
     fee: Annotated[
         str | None,
         typer.Option(
@@ -141,15 +127,7 @@ def simulate(
             rich_help_panel=PLAY,
         ),
     ] = None,
-    alone: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"{ALONE_HELP} An equal share charges nobody more than it costs. The default is two-ucb with the "
-            "paper's settlement, otherwise best. Overrides the file's.",
-            rich_help_panel=PLAY,
-        ),
-    ] = None,
+    alone: Alone = None,
     coverage: Annotated[
         str | None,
         typer.Option(metavar="C", help=f"{COVERAGE_HELP} Overrides the file's.", rich_help_panel=PLAY),
@@ -173,34 +151,15 @@ def simulate(
             rich_help_panel=PLAY,
         ),
     ] = None,
-    broadcast_price: Annotated[
-        str,
-        typer.Option(
-            metavar="P",
-            help="What a broadcast costs the agent that makes it, in units of reward. It counts as regret, and an "
-            "equal share compensates it.",
-            rich_help_panel=PLAY,
-        ),
-    ] = "0",
-    runs: Annotated[str, typer.Option(metavar="R", help="Number of independent runs.", rich_help_panel=PLAY)] = "100",
-    seed: Annotated[
-        str, typer.Option(metavar="S", help="The same seed gives the same result.", rich_help_panel=PLAY)
-    ] = "0",
-    baseline: Annotated[
-        bool | None,
-        typer.Option(
-            "--baseline/--no-baseline",
-            help="Also play learners alone: 2-UCB, and those that --alone needs if T times the number of arms is at "
-            "most 2e7. The default is to do so if R times T is at most 1e9.",
-            rich_help_panel=PLAY,
-        ),
-    ] = None,
-    jobs: Annotated[
-        str | None, typer.Option(metavar="J", help="Number of threads (default: all cores).", rich_help_panel=PLAY)
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of tables.", rich_help_panel=OUTPUT)
-    ] = False,
+    broadcast_price: BroadcastPrice = "0",
+    runs: Runs = "100",
+    seed: Seed = "0",
+    baseline: Baseline = None,
+    jobs: Jobs = None,
+    plot: Plot = None,
+    csv: Csv = None,
+    csv_by: CsvBy = "run",
+    json: Json = False,
 ) -> None:
     """Play a game and print its figures of merit.
 
@@ -218,7 +177,7 @@ def simulate(
 
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
-    played = _game(file, {name: value for name, value in described.items() if value is not None})
+    played = game_of(file, {name: value for name, value in described.items() if value is not None})
     parameters = {
         "balance": balance,
         "lead": lead,
@@ -231,39 +190,45 @@ def simulate(
         "late": late,
     }
     typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
-    name, chosen, settled, terms = choose(file, played, rule, parameters, settlement, alone, typed)
-    if notice := long_reference_play(played.game, chosen, number(runs)):
+    settings: dict[str, Any] = {
+        "runs": number(runs),  # play says what is allowed
+        "seed": number(seed),
+        "broadcast_price": number(broadcast_price),
+        "baseline": baseline,
+        "jobs": None if jobs is None else number(jobs),
+    }
+    if rule is not None and len(rule) > 1:
+        from partage.cli.compare import compared, show_comparison
+
+        wanted = compared(file, played, rule, parameters, settlement, typed)
+        show_comparison(played, wanted, alone, settings, plot, csv, csv_by, json)
+        return
+    name, chosen, settled, terms = choose(
+        file, played, rule[0] if rule else None, parameters, settlement, alone, typed
+    )
+    checked_outputs(plot, csv, csv_by)
+    if notice := long_reference_play(played.game, chosen, settings["runs"]):
         typer.echo(notice, err=True)
     announce_compilation()
     with progress_bar() as progress:
         result = interruptible(
-            lambda: play(
-                played.game,
-                chosen,
-                runs=number(runs),  # type: ignore[arg-type]  # play says what is allowed
-                seed=number(seed),  # type: ignore[arg-type]
-                settlement=settled,
-                **terms,
-                broadcast_price=number(broadcast_price),  # type: ignore[arg-type]
-                baseline=baseline,
-                jobs=None if jobs is None else number(jobs),  # type: ignore[arg-type]
-                progress=progress,
-            )
+            lambda: play(played.game, chosen, settlement=settled, **terms, **settings, progress=progress)
         )
     if warning := covers_little(result):
         typer.echo(warning, err=True)
+    write_outputs(result, plot, csv, csv_by)
     figures = result.as_dict(rule=name)
     if json:
         typer.echo(as_json(figures))
     else:
         from rich.console import Console
 
-        from partage.report.simulation_table import show_simulation
+        from partage.simulate.summary import summary
 
-        show_simulation(Console(highlight=False), figures, played.sharing)
+        summary(figures, played.sharing).show(Console(highlight=False))
 
 
-def _game(file: Path | None, options: dict[str, str]) -> "GameFile":
+def game_of(file: Path | None, options: dict[str, str]) -> "GameFile":
     """Return the game of a file or of options."""
     from partage.gamefile import game_by_flags, read_game
 

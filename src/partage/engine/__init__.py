@@ -4,7 +4,6 @@
 to the reference for a rule without one. A kernel module has
 
 - `play(run, rule)`, which plays one run into `run.outcome` and `run.curve`;
-- `KEEPS_CURVE`, whether it records the regret over time;
 - `PLAYS_HIDDEN_ARMS`, whether it plays games with arms that nobody shares. If it does not, `pull_by_pull` plays
   those, and `rule_table(rule, table)` lays out the rule for it;
 - `PLAYS_UNEVEN`, if it plays uneven games itself. If it does not, `uneven` and `uneven_pulls` play those by the same

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import BalancedETC
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
+PLAYS_HIDDEN_ARMS = False
 
 CIRCLES_AFTER = np.int64(2**15)  # broadcasts of an arm after which looking for circles pays
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)

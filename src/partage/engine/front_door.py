@@ -14,7 +14,6 @@ from partage.engine.reference import play_reference
 from partage.engine.run import Run
 from partage.engine.tally import Tally, outcome_of, uneven_of
 from partage.engine.uneven_table import can_jump
-from partage.errors import InputError
 from partage.game import Game
 from partage.rules import RULES
 from partage.rules.rule import Rule
@@ -47,11 +46,6 @@ def play_runs(
     ------
     Run
         The run that was just played. The next one may overwrite it.
-
-    Raises
-    ------
-    InputError
-        If there are checkpoints, and the regret over time is not recorded for this rule and game.
     """
     steps = np.array(checkpoints, dtype=np.int64)
     kernel = None if reference or by_reference(game, rule) else _kernel(rule)
@@ -117,9 +111,6 @@ def _kernel(rule: Any) -> ModuleType | None:
 def _play(run: Run, rule: Any, kernel: ModuleType) -> None:
     """Play one run with the kernel of its rule; pull by pull if some arm has no sharer and the kernel needs one."""
     hidden_arms = not (kernel.PLAYS_HIDDEN_ARMS or run.table.public.all())
-    keeps_curve = pull_by_pull.KEEPS_CURVE if hidden_arms else kernel.KEEPS_CURVE
-    if len(run.checkpoints) and not keeps_curve:
-        raise InputError(f"The regret over time is not recorded for the rule {rule.name} on this game.")
     if hidden_arms:
         pull_by_pull.play(run, kernel.rule_table(rule, run.table))
     else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import IMED
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+PLAYS_HIDDEN_ARMS = True
 
 
 def play(run: "Run", rule: "IMED") -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import KLETC
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
+PLAYS_HIDDEN_ARMS = False
 
 
 def play(run: "Run", rule: "KLETC") -> None:

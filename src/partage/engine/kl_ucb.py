@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import KLUCB
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+PLAYS_HIDDEN_ARMS = True
 
 
 def play(run: "Run", rule: "KLUCB") -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import NetworkGLR
 
-KEEPS_CURVE = PLAYS_HIDDEN_ARMS = PLAYS_UNEVEN = True
+PLAYS_HIDDEN_ARMS = PLAYS_UNEVEN = True
 _GROWN = 1.0 + GROWTH
 _OVER, _LOOK, _CLOSE = range(
     3

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.compiled import compiled
+from partage.engine.alone import add_to_curve
 from partage.engine.pull_by_pull import two_ucb_index
 from partage.engine.rewards import TAPE, reward
 from partage.engine.tally import all_rows, clear
@@ -14,17 +15,20 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import NoProtocol
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = False, True
+PLAYS_HIDDEN_ARMS = True
 
 
 def play(run: "Run", rule: "NoProtocol") -> None:
     """Play one run."""
-    play_no_protocol(run.table, *run.key, run.tie_order, run.order, run.outcome)
+    play_no_protocol(run.table, *run.key, run.tie_order, run.order, run.checkpoints, run.curve, run.outcome)
 
 
 @compiled
-def play_no_protocol(game, k0, k1, tie_order, order, outcome):
-    """Play one run in which each agent runs 2-UCB on all it sees and broadcasts every pull of an arm it shares."""
+def play_no_protocol(game, k0, k1, tie_order, order, checkpoints, curve, outcome):
+    """Play one run in which each agent runs 2-UCB on all it sees and broadcasts every pull of an arm it shares.
+
+    `curve[c]` is the overall regret up to `checkpoints[c]`.
+    """
     clear(game.public, outcome)
     all_rows(outcome)
     agents, arms, two_log = game.agents, game.arms, game.two_log
@@ -35,7 +39,9 @@ def play_no_protocol(game, k0, k1, tie_order, order, outcome):
         for entry in range(game.starts[agent], game.starts[agent + 1]):
             entry_of[agent, game.shared[entry]] = entry
 
-    for _ in range(game.horizon):
+    pulled, checkpoint = np.zeros(arms, np.int64), np.int64(0)
+    curve[:] = 0.0
+    for step in range(game.horizon):
         for place in range(agents):
             agent = order[place]
             arm, highest = -1, -math.inf
@@ -44,6 +50,7 @@ def play_no_protocol(game, k0, k1, tie_order, order, outcome):
                 if index > highest:
                     arm, highest = i, index
             entry = entry_of[agent, arm]
+            pulled[arm] += 1
             if entry >= 0:
                 outcome.explore[entry] += 1
                 sums[arm] += reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
@@ -51,5 +58,6 @@ def play_no_protocol(game, k0, k1, tie_order, order, outcome):
             else:
                 own_sums[agent, arm] += reward(k0, k1, game.rewards, arm, own_counts[agent, arm], 1 + agent)
                 own_counts[agent, arm] += 1
+        checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, game.gaps, pulled, curve)
     for agent in range(agents):
         outcome.commit[:, agent] = own_counts[agent]

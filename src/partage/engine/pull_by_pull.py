@@ -7,6 +7,7 @@ import numpy as np
 
 from partage.clock import TICKS
 from partage.compiled import compiled, inner
+from partage.engine.alone import add_to_curve
 from partage.engine.decisions import RuleTable, best_of, new_case, note_eliminations, open_arms, revise
 from partage.engine.rewards import TAPE, ranks, reward
 from partage.engine.tally import all_rows, clear
@@ -14,13 +15,14 @@ from partage.engine.tally import all_rows, clear
 if TYPE_CHECKING:
     from partage.engine.run import Run
 
-KEEPS_CURVE = False
 _TICKS = np.array(TICKS)
 
 
 def play(run: "Run", rule: RuleTable) -> None:
     """Play one run of a rule that is laid out as a table."""
-    play_with_hidden_arms(run.table, rule, *run.key, run.tie_order, run.order, run.outcome)
+    play_with_hidden_arms(
+        run.table, rule, *run.key, run.tie_order, run.order, run.checkpoints, run.curve, run.outcome
+    )
 
 
 @inner
@@ -41,11 +43,11 @@ def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
 
 
 @compiled
-def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
+def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, checkpoints, curve, outcome):
     """Play one run of a rule on a game with arms that nobody shares.
 
     Where an agent would commit, it plays 2-UCB over those arms and the leader: with its private record for those, and
-    with the public record plus its own pulls for the leader.
+    with the public record plus its own pulls for the leader. `curve[c]` is the overall regret up to `checkpoints[c]`.
     """
     clear(game.public, outcome)
     all_rows(outcome)
@@ -61,6 +63,8 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
     leader = best_of(active, counts, sums, rank)
     clock, tick = np.int64(0), np.int64(0)
     n_active = open_arms(rule, clock, counts, sums, active, leader, case)
+    pulled, checkpoint = np.zeros(arms, np.int64), np.int64(0)
+    curve[:] = 0.0
 
     for step in range(game.horizon):
         for place in range(agents):
@@ -78,6 +82,7 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
                         entry, arm = e, i
             if entry >= 0:
                 outcome.explore[entry] += 1
+                pulled[arm] += 1
                 told = reward(k0, k1, game.rewards, arm, counts[arm], TAPE)
                 sums[arm] += told
                 counts[arm] += 1
@@ -97,7 +102,9 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, outcome):
                     arm = leader
             own_sums[agent, arm] += reward(k0, k1, game.rewards, arm, own_counts[agent, arm], 1 + agent)
             own_counts[agent, arm] += 1
+            pulled[arm] += 1
             if arm == best[agent]:
                 best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
+        checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, game.gaps, pulled, curve)
     for agent in range(agents):
         outcome.commit[:, agent] = own_counts[agent]

@@ -4,7 +4,8 @@ import heapq
 import math
 import operator
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,19 @@ from partage.game import Game
 from partage.rules.rule import Rule, decider
 from partage.sharing import Sharing
 from partage.tape import DELAYS, Draws, uniform_at
+
+PULLS_AT_ONCE = 4096  # pulls between two calls of those who watch
+_watching: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def watched(callback: Callable[[int], None]) -> Iterator[None]:
+    """Call back whenever the reference has made some more pulls, with their number, in any thread of this process."""
+    _watching.append(callback)
+    try:
+        yield
+    finally:
+        _watching.remove(callback)
 
 
 def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pull:
@@ -42,6 +56,24 @@ def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pu
     if share and arm not in shares:
         raise RuleError(f"The rule {name} broadcast arm {arm}, but the agent shares {sorted(shares)}.")
     return Pull(arm, bool(share))
+
+
+def decision(
+    rule: Any,
+    decide: Callable[[Board, Collection[int], Record, Draws], Pull],
+    board: Board,
+    agent: int,
+    mine: Collection[int],
+    own: Record,
+    draws: Draws,
+) -> tuple[Pull, Collection[int]]:
+    """Return what a rule decides for an agent that shares these arms, and which of them it may broadcast now."""
+    if getattr(rule, "offers", False):
+        own_leader = rule.own_leaders(board).get(str(agent))
+        mine = rule.offered(board, agent, mine, rule.open_arms(board))
+        if own_leader is not None:
+            return Pull(own_leader, share=False), mine
+    return decide(board, mine, own, draws), mine
 
 
 def play_reference(
@@ -81,7 +113,6 @@ class _Play:
         self.keeps_own = rule.private or game.uneven or not all(sharing.sharers())
         self.keeps = getattr(rule, "keeps", None) if always_shared(game) else None
         self.decide = decider(rule)
-        self.offering: Any = rule if getattr(rule, "offers", False) else None
 
         self.pulls, self.tick = 0, next_tick(0)
         self.made = [0] * agents
@@ -108,6 +139,9 @@ class _Play:
                 self._pass_time(now)
                 before = now
             self._pull(now, agent)
+            if self.pulls % PULLS_AT_ONCE == 0:
+                for callback in _watching:
+                    callback(PULLS_AT_ONCE)
         self._write_curve(math.inf)
         tally = Tally(
             self.explore.sum(axis=0),
@@ -238,12 +272,7 @@ class _Play:
         phase = phase_at(game, now)
         draws = Draws(self.run, agent, self.made[agent] - 1)
         mine: Collection[int] = frozenset() if agent in self.report_of else self.shares[agent]
-        own_leader = None
-        if self.offering is not None:
-            own_leader = self.offering.own_leaders(board).get(str(agent))
-            mine = self.offering.offered(board, agent, mine, self.offering.open_arms(board))
-        pull = Pull(own_leader, share=False) if own_leader is not None else None
-        pull = pull or self.decide(board, mine, self.own[agent], draws)
+        pull, mine = decision(rule, self.decide, board, agent, mine, self.own[agent], draws)
         arm, share = checked_pull(rule.name, pull, board.arms, mine)
         row = self.row_of[phase, agent] * board.arms + arm
         if not share:

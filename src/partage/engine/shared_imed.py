@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import SharedIMED
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, False
+PLAYS_HIDDEN_ARMS = False
 
 
 def play(run: "Run", rule: "SharedIMED") -> None:

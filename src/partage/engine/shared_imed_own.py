@@ -12,6 +12,7 @@ import numpy as np
 
 from partage.clock import TICKS
 from partage.compiled import compiled, inner
+from partage.engine.alone import add_to_curve
 from partage.engine.decisions import best_of, new_case, open_arms, revise
 from partage.engine.rewards import TAPE, ranks, reward
 from partage.engine.shared_imed import rule_table
@@ -21,21 +22,25 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import SharedIMED
 
-__all__ = ["KEEPS_CURVE", "PLAYS_HIDDEN_ARMS", "play", "rule_table"]
+__all__ = ["PLAYS_HIDDEN_ARMS", "play", "rule_table"]
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = False, False
+PLAYS_HIDDEN_ARMS = False
 _TICKS = np.array(TICKS)
 
 
 def play(run: "Run", rule: "SharedIMED") -> None:
     """Play one run."""
     table = rule_table(rule, run.table)
-    play_with_own_rewards(run.table, table, rule.own, *run.key, run.tie_order, run.order, run.outcome)
+    orders = run.tie_order, run.order
+    play_with_own_rewards(run.table, table, rule.own, *run.key, *orders, run.checkpoints, run.curve, run.outcome)
 
 
 @compiled
-def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
-    """Play one run on a game in which every arm is shared."""
+def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, checkpoints, curve, outcome):
+    """Play one run on a game in which every arm is shared.
+
+    `curve[c]` is the overall regret up to `checkpoints[c]`.
+    """
     clear(game.public, outcome)
     all_rows(outcome)
     agents, arms, table = game.agents, game.arms, game.rewards
@@ -50,16 +55,23 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
     version, unsettled = np.int64(0), agents
     several = open_arms(rule, clock, counts, sums, active, leader, case) > 1
     any_open = several and case.opened.any()
+    pulled, checkpoint = np.zeros(arms, np.int64), np.int64(0)
+    curve[:] = 0.0
 
     while now < end:
+        checkpoint = add_to_curve(checkpoint, now // agents, checkpoints, game.gaps, pulled, curve)
         if _TICKS[tick] == now:
             clock, tick = _TICKS[tick], tick + 1
             several = open_arms(rule, clock, counts, sums, active, leader, case) > 1
             any_open = several and case.opened.any()
         if unsettled == 0 and not any_open:
             until = min(end, _TICKS[tick])
+            if checkpoint < len(checkpoints):
+                until = min(until, checkpoints[checkpoint] * agents)
             for place in range(agents):
-                commit[choice[order[place]], order[place]] += _pulls_of(place, now, until, agents)
+                arm, pulls = choice[order[place]], _pulls_of(place, now, until, agents)
+                commit[arm, order[place]] += pulls
+                pulled[arm] += pulls
             now = until
             continue
 
@@ -75,6 +87,7 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
                     entry, arm = e, i
         if entry >= 0:
             outcome.explore[entry] += 1
+            pulled[arm] += 1
             told = reward(k0, k1, table, arm, counts[arm], TAPE)
             sums[arm] += told
             counts[arm] += 1
@@ -88,12 +101,14 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, outcome):
             choice[agent] = _highest_mean(counts, sums, own_counts[agent], own_sums[agent], tie_order)
         arm = choice[agent]
         commit[arm, agent] += 1
+        pulled[arm] += 1
         if own_counts[agent, arm] < keeps:
             own_sums[agent, arm] += reward(k0, k1, table, arm, own_counts[agent, arm], 1 + agent)
             own_counts[agent, arm] += 1
         elif settled_at[agent] != version:
             settled_at[agent] = version
             unsettled -= 1
+    add_to_curve(checkpoint, game.horizon, checkpoints, game.gaps, pulled, curve)
 
 
 @inner

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import Thompson
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+PLAYS_HIDDEN_ARMS = True
 
 _OTHER, _ONE = np.uint64(tape.OTHER), np.uint64(1)
 _gamma_from = inner(tape.gamma_from)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from partage.engine.run import Run
     from partage.rules import TwoUCB
 
-KEEPS_CURVE, PLAYS_HIDDEN_ARMS = True, True
+PLAYS_HIDDEN_ARMS = True
 
 _MARGIN = 1e-12  # safety margin of a stretch, above rounding errors
 

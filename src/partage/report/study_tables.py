@@ -11,8 +11,10 @@ from rich.text import Text
 
 from partage.report.format import measured
 from partage.report.judged_claims import JudgedClaim, by_study, summary
+from partage.simulate.estimate import counted
 from partage.studies import FAILS, HOLDS, STUDIES
 from partage.studies.catalogue import BEYOND, ONLY_IF_NAMED
+from partage.studies.study import Study
 
 COLOURS = {HOLDS: "green", FAILS: "bold red"}
 
@@ -63,9 +65,16 @@ def show_studies(console: Console) -> None:
     table.add_column("axis", no_wrap=True)
     table.add_column("claims", justify="right")
     for study in [*STUDIES.values(), *(study for group in BEYOND.values() for study in group)]:
-        ends = f"{study.values[0]:,}" + (f" to {study.values[-1]:,}" if len(study.values) > 1 else "")
-        table.add_row(study.name, study.question, f"{ends} {study.axis}", str(len(study.claims)))
+        table.add_row(study.name, study.question, _axis(study), str(len(study.claims)))
     console.print(table)
     names = ", ".join(ONLY_IF_NAMED)
     console.print(f"Run only when named: {names} (includes every study with this prefix).")
     console.print("Run studies with: partage reproduce [STUDY ...]. To write your own, see docs/studies.md.")
+
+
+def _axis(study: Study) -> str:
+    """Return what a study varies, from where to where; places that number games are counted."""
+    first, last = study.values[0], study.values[-1]
+    if study.axis == "game":
+        return counted(len(study.values), "game")
+    return f"{first:,} {study.axis}" if first == last else f"{first:,} to {last:,} {study.axis}"

@@ -1,4 +1,4 @@
-"""Results by agent, for games whose agents differ."""
+"""Results by agent, for games whose agents differ or have names."""
 
 from typing import TYPE_CHECKING, Any
 

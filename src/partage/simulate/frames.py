@@ -9,11 +9,13 @@ from partage.errors import InputError
 from partage.simulate.fold import FIGURES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from partage.simulate.result import Result
 
 
 def frame(result: "Result", by: str) -> pl.DataFrame:
-    """Return a data frame with one row per run, per run and arm, or per agent.
+    """Return a data frame with one row per run, per run and arm, per agent, or per checkpoint.
 
     Where a game is not the paper's, agents have their pace, their horizon and their bar.
     """
@@ -23,7 +25,24 @@ def frame(result: "Result", by: str) -> pl.DataFrame:
         return _by_arm(result)
     if by == "agent":
         return _by_agent(result)
-    raise InputError(f"The frame is by {by!r}; it must be one of run, arm, agent.")
+    if by == "step":
+        return _by_step(result)
+    raise InputError(f"The frame is by {by!r}; it must be one of run, arm, agent, step.")
+
+
+def to_pandas(frame: pl.DataFrame) -> "pd.DataFrame":
+    """Return a Polars data frame as one of pandas, column by column: Polars itself would need pyarrow."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise InputError("to_pandas needs pandas; install it with: pip install pandas.") from None
+    columns = {}
+    for series in frame:
+        dtype = "Int64" if series.dtype.is_integer() and series.null_count() else None  # NaN would make them floats
+        columns[series.name] = pd.Series(
+            series.to_list(), dtype=dtype or ("object" if series.dtype == pl.String else None)
+        )
+    return pd.DataFrame(columns)
 
 
 def _by_run(result: "Result") -> pl.DataFrame:
@@ -35,16 +54,29 @@ def _by_run(result: "Result") -> pl.DataFrame:
 def _by_arm(result: "Result") -> pl.DataFrame:
     folded = result.folded
     runs, arms = folded.broadcasts.shape
-    moments = ("eliminated_step", "eliminated_agent")  # -1 where the arm was not eliminated
+    names = [result.game.agent_name(agent) for agent in range(result.game.agents)]
     return pl.DataFrame(
         {
             "run": np.repeat(np.arange(runs), arms),
             "arm": list(result.game.arm_names) * runs,
             "broadcasts": folded.broadcasts.ravel(),
             "eliminated_step": folded.eliminated_step.ravel(),
-            "eliminated_agent": folded.eliminated_agent.ravel(),
-        }
-    ).with_columns(pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in moments)
+            "eliminated_agent": [None if agent < 0 else names[agent] for agent in folded.eliminated_agent.ravel()],
+        },
+        schema_overrides={"eliminated_agent": pl.String},
+    ).with_columns(pl.when(pl.col("eliminated_step") >= 0).then(pl.col("eliminated_step")))
+
+
+def _by_step(result: "Result") -> pl.DataFrame:
+    curve = result.curve
+    return pl.DataFrame(
+        {
+            "step": result.checkpoints,
+            "regret": [estimate.mean for estimate in curve],
+            "regret_stderr": [estimate.stderr for estimate in curve],
+        },
+        schema_overrides={"regret": pl.Float64, "regret_stderr": pl.Float64},
+    )
 
 
 def _by_agent(result: "Result") -> pl.DataFrame:

@@ -1,8 +1,11 @@
 """`play`: play many runs of a game, on threads or machines, and fold each as it finishes."""
 
 import math
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +13,7 @@ from numpy.typing import NDArray
 
 from partage.checks import count, number_from
 from partage.engine import by_reference
+from partage.engine.reference import watched
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import make_rule
@@ -35,6 +39,8 @@ BASELINE_UP_TO = 10**9  # runs times horizon: up to here the 2-UCB baseline is p
 STRONG_UP_TO = 2 * 10**7  # horizon times arms: up to here KL-UCB, IMED and Thompson sampling are played alone
 STRONG_RUNS, STRONG_WORK = 100, 10**8  # at most so many runs, and so many runs times horizon times arms
 
+CHECKPOINTS = 30  # at most, and one more: the steps of `usual_checkpoints`
+
 REFERENCE_PULLS, NOTICED = 30_000, 10  # pulls per second of the reference, roughly; seconds that are worth a notice
 
 
@@ -52,7 +58,7 @@ def play(
     underwriting: float | None = None,
     broadcast_price: float = 0.0,
     baseline: bool | None = None,
-    checkpoints: Sequence[int] = (),
+    checkpoints: Sequence[int] | None = None,
     jobs: int | None = None,
     on: str = "threads",
     progress: Callable[[int, int], None] | None = None,
@@ -96,14 +102,16 @@ def play(
         played at most 100 times, and only if horizon times arms is at most 2 x 10^7. Where agents differ, there is a
         play for each kind of agent, and their horizons are added up. Where arms change, no learner is played.
     checkpoints
-        Steps up to which the overall regret is recorded, in `Result.curve`: that of all pulls up to this time.
+        Steps up to which the overall regret is recorded, in `Result.curve`: that of all pulls up to this time. By
+        default about thirty steps up to the last.
     jobs
         The number of threads or processes; all cores by default.
     on
         "threads", "processes", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS". The figures are the same everywhere,
         bit for bit.
     progress
-        Called with (runs finished, all runs).
+        Called with (runs finished, all runs), or with (pulls made, all pulls) if the reference plays. Without it, a
+        long play by the reference shows an estimate and a progress bar if standard error is a terminal.
 
     Raises
     ------
@@ -126,11 +134,13 @@ def play(
     if progress is not None and not callable(progress):
         raise InputError(f"The progress is {progress!r}; it must be a function of two numbers.")
     terms = (fee, alone, coverage, broadcast_price, prepaid, underwriting)
-    task = new_task(game, rule, settlement, seed, checkpoints, *terms)
+    steps = usual_checkpoints(checked_game(game)) if checkpoints is None else checkpoints
+    task = new_task(game, rule, settlement, seed, steps, *terms)
     with workers(on, jobs) as spread:
         compile_rule(task)
         started = time.perf_counter()
-        folded = _folded(task, runs, spread, progress)
+        with _shown(task, runs, progress) as advance:
+            folded = _folded(task, runs, spread, advance)
         seconds = time.perf_counter() - started
         lone, bars = lone_games(game), None
         alone_regret: dict[str, Estimate] = {}
@@ -149,6 +159,18 @@ def play(
         task.broadcast_price,
         bars if game.traits else None,
     )
+
+
+def usual_checkpoints(game: Game) -> list[int]:
+    """Return the steps up to which the regret is recorded by default: about equal ratios apart.
+
+    >>> from partage import Game, Sharing, bernoulli
+    >>> usual_checkpoints(Game(bernoulli([0.9]), Sharing.round_robin(1, 1), horizon=10))
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    last = game.last_step
+    steps = {round(last ** (place / CHECKPOINTS)) for place in range(CHECKPOINTS + 1)} if last else set()
+    return sorted(steps)
 
 
 def new_task(
@@ -186,12 +208,62 @@ def long_reference_play(game: Game, rule: Rule, runs: object) -> str | None:
     """
     if not by_reference(game, rule) or not isinstance(runs, int | float) or not 1 <= runs < math.inf:
         return None
-    pulls = int(runs) * sum(game.traits_of(agent).pulls(game.horizon) for agent in range(game.agents))
+    pulls = int(runs) * _pulls_of(game)
     seconds = pulls / REFERENCE_PULLS
     if seconds < NOTICED:
         return None
     took = f"{seconds:,.0f} seconds" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
     return f"The reference plays this game, pull by pull: {pulls:,} pulls take about {took}."
+
+
+def _pulls_of(game: Game) -> int:
+    """Return the pulls of all agents in one run."""
+    return sum(game.traits_of(agent).pulls(game.horizon) for agent in range(game.agents))
+
+
+Progress = Callable[[int, int], None]
+
+
+@contextmanager
+def _shown(task: Task, runs: int, progress: Progress | None) -> Iterator[Progress | None]:
+    """Return what is called as runs finish. If the reference plays, pulls are counted instead, as runs take long."""
+    if not by_reference(task.game, task.rule):
+        yield progress
+        return
+    with ExitStack() as stack:
+        notice = long_reference_play(task.game, task.rule, runs)
+        if progress is None and notice and sys.stderr.isatty():
+            sys.stderr.write(notice + "\n")
+            progress = stack.enter_context(_bar())
+        if progress is None:
+            yield None
+            return
+        told, pulls, each = progress, 0, _pulls_of(task.game)
+        total = runs * each
+        lock = threading.Lock()
+
+        def advance(more: int) -> None:
+            nonlocal pulls
+            with lock:
+                pulls += more
+                told(min(pulls, total), total)
+
+        def finished(done: int, _: int) -> None:  # runs in other processes are not watched
+            advance(max(0, done * each - pulls))
+
+        stack.enter_context(watched(advance))
+        yield finished
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """Show a progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+    with Progress(BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("playing", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def alone_task(

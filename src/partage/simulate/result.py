@@ -20,8 +20,11 @@ from partage.simulate.by_agent import by_agent
 from partage.simulate.disagreement import Disagreeing, summed_up
 from partage.simulate.estimate import Estimate
 from partage.simulate.fold import COLUMNS, FIGURES, Folded
+from partage.simulate.page import Page
+from partage.simulate.summary import summary
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
     from matplotlib.figure import Figure
 
@@ -40,7 +43,7 @@ class ArmFigures(NamedTuple):
     eliminated: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Figures of merit of one rule on one game.
 
@@ -205,13 +208,16 @@ class Result:
         """Overall regret up to each checkpoint."""
         return [Estimate.of(column) for column in self.folded.curves.T]
 
-    def individual_regret(self, agent: int) -> Estimate:
-        """Regret of one agent, counted from 0."""
+    def individual_regret(self, agent: int | str) -> Estimate:
+        """Regret of one agent, by its name or its number, counted from 0."""
         at, folded = self.game.checked_agent(agent), self.folded
         return Estimate.of_sums(folded.regret[at], folded.regret_squares[at], self.runs)
 
-    def incentive_regret(self, agent: int) -> Estimate:
-        """Regret less compensation plus charge of one agent; its regret if there is no settlement."""
+    def incentive_regret(self, agent: int | str) -> Estimate:
+        """Regret less compensation plus charge of one agent; its regret if there is no settlement.
+
+        Give the agent's name or its number, counted from 0.
+        """
         at, folded = self.game.checked_agent(agent), self.folded
         return Estimate.of_sums(folded.incentive[at], folded.incentive_squares[at], self.runs)
 
@@ -257,11 +263,11 @@ class Result:
         """
         return self.bar_of(self.settlement.alone)
 
-    def bar_of(self, alone: str, agent: int | None = None) -> Estimate | None:
+    def bar_of(self, alone: str, agent: int | str | None = None) -> Estimate | None:
         """Return the regret of a learner alone, one of `partage.settle.ALONE`; None if it was not played.
 
-        With `agent`, counted from 0, it is the regret on that agent's own arms, for as many pulls as it makes. The
-        best learner may then be another one for every agent.
+        With `agent`, a name or a number counted from 0, it is the regret on that agent's own arms, for as many pulls
+        as it makes. The best learner may then be another one for every agent.
         """
         if agent is not None and self.bars is not None:
             classes = self.bars.of(alone)
@@ -273,6 +279,25 @@ class Result:
     def individually_rational(self) -> bool | None:
         """Whether every agent's mean incentive regret is at most its bar; None if that was not played."""
         return self.rational_against(self.settlement.alone)
+
+    @property
+    def worse_off(self) -> dict[str, Estimate] | None:
+        """The agents whose mean incentive regret is above their bar, by name, and by how much; the worst is first.
+
+        None if the bar was not played. The standard error takes both means for independent.
+        """
+        alone = self.settlement.alone
+        bars = self._bars(alone)
+        if bars is None:
+            return None
+        excess = self.folded.incentive / self.runs - bars
+        worse = [int(agent) for agent in np.argsort(-excess, kind="stable") if excess[agent] > 0]
+        found = {}
+        for agent in worse:
+            bar = self.bar_of(alone, agent)
+            assert bar is not None
+            found[self.game.agent_name(agent)] = self.incentive_regret(agent) - bar
+        return found
 
     def rational_against(self, alone: str) -> bool | None:
         """Whether every agent's mean incentive regret is at most what a learner alone costs; None if not played."""
@@ -300,16 +325,40 @@ class Result:
     # --- tables, figures, JSON --------------------------------------------------------------------------------
 
     def frame(self, by: str = "run") -> "pl.DataFrame":
-        """Return a Polars data frame: one row per run, per run and arm (`by="arm"`), or per agent (`by="agent"`)."""
+        """Return a Polars data frame.
+
+        It has one row per run, per run and arm (`by="arm"`), per agent (`by="agent"`), or per checkpoint of the
+        regret over time (`by="step"`).
+        """
         from partage.simulate.frames import frame
 
         return frame(self, by)
 
+    def to_pandas(self, by: str = "run") -> "pd.DataFrame":
+        """Return the same as `frame` as a pandas data frame. This needs pandas, and not pyarrow."""
+        from partage.simulate.frames import to_pandas
+
+        return to_pandas(self.frame(by))
+
     def plot(self) -> "Figure":
-        """Draw each agent's regret and each arm's broadcasts."""
+        """Draw the regret over time, each agent's regret and each arm's broadcasts."""
         from partage.simulate.plot import plot
 
         return plot(self)
+
+    def __str__(self) -> str:
+        """Return the figures of merit as a table, as `partage simulate` prints them."""
+        return self._page().text()
+
+    def __repr__(self) -> str:
+        return f"<Result of {self._page().title}; overall regret {self.overall_regret}>"
+
+    def _repr_html_(self) -> str:
+        """Return the same table for notebooks."""
+        return self._page().html()
+
+    def _page(self) -> Page:
+        return summary(self.as_dict())
 
     @property
     def too_few_sharers(self) -> list[str]:
@@ -333,8 +382,9 @@ class Result:
         viable and finished. A limit on the controller's loss adds that limit and the `scale` of compensations; a pool
         and dues also what is prepaid, what is charged, how much of the regret of told claims is covered, and the
         comparison with both bars. Parameters of the rule, apart from the balance, are listed if they are not the
-        default. A game that is not the paper's adds the explore pulls that were never told (`out`), whether the
-        reference played it, and what every agent is like and lost (`by_agent`).
+        default. `worse_off` lists the agents that are above their bar, the worst first, if there are any; `by_agent`
+        what every agent is like and lost, if agents differ or have names. A game that is not the paper's adds the
+        explore pulls that were never told (`out`), and whether the reference played it.
 
         Parameters
         ----------
@@ -371,11 +421,12 @@ class Result:
                 "out": estimate(self.out),
                 "claim_steps": self.game.claim_steps,
                 "by_reference": by_reference(self.game, self.rule),
-                "by_agent": by_agent(self),
             }
             if self.game.uneven
             else {}
         )
+        agents = by_agent(self) if self.game.uneven or self.game.agent_names else None
+        worse_off = [{"agent": name, "by": estimate(by)} for name, by in (self.worse_off or {}).items()]
         return {
             "rule": rule or self.rule.name,
             "settlement": self.settlement.name,
@@ -410,4 +461,6 @@ class Result:
             **({"disagreement": self.disagreement.as_dict()} if self.disagreement else {}),
             **({"broadcast_price": self.broadcast_price} if self.broadcast_price else {}),
             **uneven,
+            **({"by_agent": agents} if agents else {}),
+            **({"worse_off": worse_off} if worse_off else {}),
         }

@@ -1,53 +1,49 @@
-"""The figures of merit of a simulation in a terminal."""
+"""The figures of merit of one simulation as a page: tables, and sentences on what they mean."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from partage.simulate.agents_summary import agents_blocks, said_of_reports
+from partage.simulate.estimate import Estimate, counted, plain
+from partage.simulate.page import Grid, Page
 
-from partage.report.agents_table import said_of_bars, said_of_reports, show_agents
-from partage.report.format import estimate
-from partage.simulate.estimate import Estimate
+MOST_NAMES = 3  # agents that a sentence names
+LEARNER = {"best": "the best learner", "two-ucb": "2-UCB"}
 
 
-def show_simulation(console: Console, figures: dict[str, Any], sharing: str) -> None:
-    """Print a simulation's figures of merit.
+def summary(figures: dict[str, Any], sharing: str | None = None) -> Page:
+    """Return the figures of merit of a simulation for people.
 
     Parameters
     ----------
-    console
-        Where to print.
     figures
         The simulation as JSON has it (`Result.as_dict`).
     sharing
-        The name of the sharing pattern.
+        The name of the sharing pattern, if it has one.
     """
-    console.print(Text(_title(figures), style="bold"))
-    console.print(Text(_subtitle(figures, sharing), style="dim"), "", sep="\n")
+    metrics = figures["metrics"]
+    scale = max(abs(figure["mean"]) for figure in metrics.values() if figure is not None)
+    rows = [(name.replace("_", " "), *cells(figure, scale)) for name, figure in metrics.items()]
+    mean = ", mean over agents" if "out" in figures else ""
+    alone = [(f"2-UCB regret of one agent alone{mean}", *cells(figures["two_ucb_regret"]))]
+    alone += [(label, *cells(figure)) for label, figure in _alone(figures)]
+    table = Grid(("figure of merit", "mean", "± standard error"), rows + alone, parts=(len(rows),))
+    said = [said_of_bars(figures), *_settled(figures), *_few(figures), *said_of_reports(figures)]
+    return Page(
+        _title(figures),
+        _subtitle(figures, sharing),
+        [table, [*said, *_differing(figures)], *agents_blocks(figures), _arms(figures)],
+    )
 
-    table = _new_table("figure of merit", "mean", "± standard error")
-    for name, figure in figures["metrics"].items():
-        table.add_row(name.replace("_", " "), *_cells(figure))
-    table.add_section()
-    mean = ", mean over agents" if "by_agent" in figures else ""
-    table.add_row(f"2-UCB regret of one agent alone{mean}", *_cells(figures["two_ucb_regret"]))
-    for label, figure in _alone(figures):
-        table.add_row(label, *_cells(figure))
-    said = (_rational(figures), *_settled(figures), *_few(figures), *said_of_reports(figures), *_differing(figures))
-    console.print(table, "", *(Text(sentence) for sentence in said), "", sep="\n")
-    show_agents(console, figures)
 
-    table = _new_table("arm", "mean", "broadcasts", "± standard error", "eliminated")
+def _arms(figures: dict[str, Any]) -> Grid:
+    rows = []
     for arm in figures["arms"]:
         mean = "drawn" if arm["mean"] is None else f"{arm['mean']:.4g}"
         mean += "".join(f", {change['mean']:.4g} from step {change['step']:,}" for change in arm.get("changes", ()))
-        table.add_row(Text(arm["name"]), mean, *_cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}")
-    console.print(table)
+        rows.append((arm["name"], mean, *cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}"))
+    return Grid(("arm", "mean", "broadcasts", "± standard error", "eliminated"), rows)
 
 
 def described(rule: str, balance: float | str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> str:
@@ -61,35 +57,29 @@ def described(rule: str, balance: float | str | None, parameters: Mapping[str, A
     'balanced-glr with lead 2, evidence betting'
     """
     stated = {} if balance is None else {"balance": balance}
-    words = ", ".join(f"{name} {_plain(value)}" for name, value in {**stated, **parameters}.items())
+    words = ", ".join(f"{name} {plain(value)}" for name, value in {**stated, **parameters}.items())
     return f"{rule} with {words}" if words else rule
 
 
-def _new_table(first: str, *numbers: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(first)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    return table
-
-
 def _title(figures: dict[str, Any]) -> str:
-    agents, arms = _counted(figures["agents"], "agent"), _counted(len(figures["arms"]), "arm")
+    agents, arms = counted(figures["agents"], "agent"), counted(len(figures["arms"]), "arm")
     rule = described(figures["rule"], figures["balance"], figures.get("parameters", {}))
     horizons = {agent["horizon"] for agent in figures.get("by_agent", ())} or {figures["horizon"]}
     horizon = f"{min(horizons):,}" if len(horizons) == 1 else f"{min(horizons):,} to {max(horizons):,}"
     return f"{rule}: {agents}, {arms}, horizon {horizon}"
 
 
-def _subtitle(figures: dict[str, Any], sharing: str) -> str:
-    runs, seconds = _counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
+def _subtitle(figures: dict[str, Any], sharing: str | None) -> str:
+    runs, seconds = counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
     how = ", pull by pull by the reference" if figures.get("by_reference") else ""
-    settled = f"sharing {sharing}; settlement {figures['settlement']}"
+    shared = "" if sharing is None else f"sharing {sharing}; "
+    settled = f"{shared}settlement {figures['settlement']}"
     return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}"
 
 
-def _rational(figures: dict[str, Any]) -> str:
-    regret = "regret" if figures["settlement"] == "none" else "incentive regret"
+def said_of_bars(figures: dict[str, Any]) -> str:
+    """Say whether every agent does at least as well as a learner alone, and who does not."""
+    learner = LEARNER.get(figures["alone"], str(figures["alone"]))
     if figures["individually_rational"] is None:
         if any("changes" in arm for arm in figures["arms"]):
             return "Individually rational: not judged, because arms change, and so no learner alone was played."
@@ -97,20 +87,37 @@ def _rational(figures: dict[str, Any]) -> str:
             return "Individually rational: not judged, because no learner alone was played (--baseline plays them)."
         return (
             "Individually rational: not judged, because horizon times arms is too large to play "
-            f"{_learner(figures)} alone; --alone two-ucb compares with 2-UCB."
+            f"{learner} alone; --alone two-ucb compares with 2-UCB."
         )
-    which = f" ({figures['best_alone']})" if figures["alone"] == "best" else ""
-    bar = f"{_learner(figures)}'s{which}"
-    if "by_agent" in figures:
-        return said_of_bars(figures["by_agent"], _learner(figures))
+    regret = "regret" if figures["settlement"] == "none" else "incentive regret"
+    bar = f"{learner}'s"
+    if "out" in figures:
+        bar += " for that agent alone"
+    elif figures["alone"] == "best":
+        bar += f" ({figures['best_alone']})"
     if figures["individually_rational"]:
         return f"Individually rational: yes, no agent's mean {regret} is above {bar}."
-    return f"Individually rational: no, some agent's mean {regret} is above {bar}."
+    worse = figures["worse_off"]
+    if len(worse) == 1:
+        return f"Individually rational: no, the mean {regret} of {worse[0]['agent']} is above {bar}, {_by(worse[0])}."
+    many = f"{len(worse):,} of {figures['agents']:,} agents"
+    return f"Individually rational: no, the mean {regret} of {many} is above {bar}: {_who(worse)}."
 
 
-def _learner(figures: dict[str, Any]) -> str:
-    """Return the learner that agents are compared with."""
-    return {"best": "the best learner", "two-ucb": "2-UCB"}.get(figures["alone"], str(figures["alone"]))
+def _by(one: dict[str, Any]) -> str:
+    return f"by {Estimate(**one['by'])}"
+
+
+def _who(worse: Sequence[dict[str, Any]]) -> str:
+    """Name those who lose most, and by how much.
+
+    >>> _who([{"agent": f"shop {n}", "by": {"mean": 9 - n, "stderr": None}} for n in range(1, 6)])
+    'shop 1 by 8, shop 2 by 7, shop 3 by 6 and 2 more'
+    """
+    named = [f"{one['agent']} {_by(one)}" for one in worse[:MOST_NAMES]]
+    rest = len(worse) - len(named)
+    last = f"{rest:,} more" if rest else named.pop()
+    return f"{', '.join(named)} and {last}"
 
 
 def _alone(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
@@ -142,9 +149,9 @@ def _settled(figures: dict[str, Any]) -> Iterator[str]:
             yield f"{word.capitalize()} in {figures[word]:.0%} of runs{rest}."
     if scale is not None:
         most = figures["underwriting"]
-        yield f"Paid: {_share(scale)} of all compensations; the controller loses at most {_plain(most)}."
+        yield f"Paid: {_share(scale)} of all compensations; the controller loses at most {plain(most)}."
     if prepaid is not None:
-        yield f"Charge of every agent: {_written(figures['pooled_charge'])} of the {_plain(prepaid)} that it prepaid."
+        yield f"Charge of every agent: {_written(figures['pooled_charge'])} of the {plain(prepaid)} that it prepaid."
     if figures.get("covered") is not None:
         yield f"Covered: {_share(figures['covered'])} of the regret of explore pulls."
     if prepaid is not None:
@@ -156,8 +163,8 @@ def _settled(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _written(estimate: dict[str, float | None]) -> str:
-    mean, error = _cells(estimate)
-    return mean if error in ("–", "0") else f"{mean} ± {error}"
+    assert estimate["mean"] is not None
+    return str(Estimate(estimate["mean"], estimate["stderr"]))
 
 
 def _share(estimate: dict[str, float | None]) -> str:
@@ -185,34 +192,16 @@ def _differing(figures: dict[str, Any]) -> Iterator[str]:
     for one in found["named"]:
         difference = one["difference"]
         word = "lower" if difference["mean"] < 0 else "higher"
-        amount = estimate(Estimate(abs(difference["mean"]), difference["stderr"]))
+        size, error = abs(difference["mean"]), difference["stderr"]
+        amount = f"{size:.3f}" if error is None else str(Estimate(size, error))
         who = f"{one['agents'][0]} is " if len(one["agents"]) > 1 else ""
-        in_runs = f"In {one['runs']:,} of {_counted(figures['runs'], 'run')}"
+        in_runs = f"In {one['runs']:,} of {counted(figures['runs'], 'run')}"
         yield f"{in_runs} the reports show that {one['text']}: {who}{amount} {word}."
 
 
-def _cells(estimate: dict[str, float | None] | None) -> tuple[str, str]:
-    """Return a mean and its standard error: the error to two digits, the mean to the same place."""
+def cells(estimate: dict[str, float | None] | None, scale: float = 0.0) -> tuple[str, str]:
+    """Return the mean and the standard error of a figure in JSON as text (`Estimate.cells`)."""
     if estimate is None:
         return "–", "–"
-    mean, error = estimate["mean"], estimate["stderr"]
-    assert mean is not None
-    if abs(mean) + (error or 0.0) < 1e-9:  # rounding alone
-        return "0", "–" if error is None else "0"
-    if not error or error < 1e-12 * abs(mean):  # rounding alone
-        return _plain(mean), "–" if error is None else "0"
-    digits = min(max(0, 1 - math.floor(math.log10(error))), 12)
-    return f"{mean:,.{digits}f}", f"{error:,.{digits}f}"
-
-
-def _plain(value: float | str) -> str:
-    """Return a number without an error: whole numbers whole, others to six digits."""
-    if isinstance(value, str):
-        return value
-    if math.isinf(value):
-        return "inf"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else f"{value:,.6g}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+    assert estimate["mean"] is not None
+    return Estimate(estimate["mean"], estimate["stderr"]).cells(scale)
