@@ -10,8 +10,8 @@ import pytest
 import partage
 
 NAMES = {
-    "arms": "Bernoulli Beta Constant Discrete Empirical RandomBernoulli TruncatedNormal Uniform bernoulli",
-    "game": "Change Delay Game GameFile RandomSharing Sharing Traits read_game",
+    "arms": "Bernoulli Beta Constant Discrete Empirical Mixture RandomBernoulli TruncatedNormal Uniform bernoulli",
+    "game": "Change Delay Game GameFile RandomSharing Sharing Traits Unit read_game",
     "rules": (
         "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NetworkGLR NoProtocol SharedIMED Thompson TwoUCB "
         "UnbalancedETC rules "

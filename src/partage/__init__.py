@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Constant,
         Discrete,
         Empirical,
+        Mixture,
         RandomBernoulli,
         TruncatedNormal,
         Uniform,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from partage.theory.audit import audit
     from partage.theory.audit_row import AuditRow
     from partage.traits import Change, Delay, Traits
+    from partage.unit import Unit
 
 __version__ = "0.2.0"
 
@@ -86,6 +88,7 @@ __all__ = [
     "GameFile",
     "InputError",
     "MissingExtra",
+    "Mixture",
     "NetworkGLR",
     "NoProtocol",
     "PartageError",
@@ -108,6 +111,7 @@ __all__ = [
     "TwoUCB",
     "UnbalancedETC",
     "Uniform",
+    "Unit",
     "Verified",
     "audit",
     "bernoulli",
@@ -128,6 +132,7 @@ _ROOMS = {
         "Constant",
         "Discrete",
         "Empirical",
+        "Mixture",
         "RandomBernoulli",
         "TruncatedNormal",
         "Uniform",
@@ -165,6 +170,7 @@ _ROOMS = {
     "tape": ("Draws",),
     "theory.audit": ("audit",),
     "theory.audit_row": ("AuditRow",),
+    "unit": ("Unit",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
