@@ -143,6 +143,11 @@ def read_game(path: str | Path) -> GameFile:
         return _read(document, path.parent)
 
 
+def read_document(document: Mapping[str, Any], folder: Path | None = None) -> GameFile:
+    """Return the game of a document, as `tomllib` reads it from a game file in this folder."""
+    return _read(document, folder or Path())
+
+
 def game_by_flags(
     means: str,
     agents: str,

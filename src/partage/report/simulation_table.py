@@ -85,7 +85,8 @@ def _subtitle(figures: dict[str, Any], sharing: str) -> str:
     runs, seconds = _counted(figures["runs"], "run"), f"{figures['seconds']:.2g} s"
     how = ", pull by pull by the reference" if figures.get("by_reference") else ""
     settled = f"sharing {sharing}; settlement {figures['settlement']}"
-    return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}"
+    unit = f"; in {figures['unit']['name'] or 'the unit of the game'}" if "unit" in figures else ""
+    return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}{unit}"
 
 
 def _rational(figures: dict[str, Any]) -> str:
