@@ -17,7 +17,10 @@ NAMES = {
         "UnbalancedETC rules "
         "Board Draws Pull Record Rule"
     ),
-    "play": "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally play play_run propose_prepaid",
+    "play": (
+        "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally Value play play_run propose_prepaid "
+        "value_of_sharing"
+    ),
     "theory": "AuditRow audit",
     "live": "Verified verify",
     "errors": "FileError InputError MissingExtra PartageError RuleError SettlementError",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
+    from partage.simulate.value import Value, value_of_sharing
     from partage.tape import Draws
     from partage.theory.audit import audit
     from partage.theory.audit_row import AuditRow
@@ -112,6 +113,7 @@ __all__ = [
     "UnbalancedETC",
     "Uniform",
     "Unit",
+    "Value",
     "Verified",
     "audit",
     "bernoulli",
@@ -120,6 +122,7 @@ __all__ = [
     "propose_prepaid",
     "read_game",
     "rules",
+    "value_of_sharing",
     "verify",
 ]
 
@@ -167,6 +170,7 @@ _ROOMS = {
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),
+    "simulate.value": ("Value", "value_of_sharing"),
     "tape": ("Draws",),
     "theory.audit": ("audit",),
     "theory.audit_row": ("AuditRow",),

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from partage.cli import agent, audit, collaboration, demo, log, prepaid, reproduce, serve, simulate, verify
+from partage.cli import agent, audit, collaboration, demo, log, prepaid, reproduce, serve, simulate, value, verify
 from partage.cli.facts import with_rules
 from partage.cli.terminal import OneSentence
 from partage.rules import RULES
@@ -49,6 +49,7 @@ def partage(
 GAMES, CONTROLLER = "Simulate on this machine", "Collaborate over a network"
 
 app.command(rich_help_panel=GAMES, help=with_rules(simulate.simulate, RULES))(simulate.simulate)
+app.command(rich_help_panel=GAMES)(value.value)
 app.command(rich_help_panel=GAMES)(audit.audit)
 app.command(rich_help_panel=GAMES)(prepaid.prepaid)
 app.add_typer(log.commands, name="log", rich_help_panel=GAMES)
