@@ -18,8 +18,8 @@ NAMES = {
         "Board Draws Pull Record Rule"
     ),
     "play": (
-        "ArmFigures Disagreeing Estimate Proposal Result Settlement Tally Value play play_run propose_prepaid "
-        "value_of_sharing"
+        "ArmFigures Disagreeing Estimate Forecast Proposal Result Settlement Tally Value forecast play play_run "
+        "propose_prepaid value_of_sharing"
     ),
     "theory": "AuditRow audit",
     "live": "Verified verify",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from partage.sharing import RandomSharing, Sharing
     from partage.simulate.chunk import play_run
     from partage.simulate.disagreement import Disagreeing
+    from partage.simulate.forecast import Forecast, forecast
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
@@ -84,6 +85,7 @@ __all__ = [
     "Empirical",
     "Estimate",
     "FileError",
+    "Forecast",
     "FullSharing",
     "Game",
     "GameFile",
@@ -117,6 +119,7 @@ __all__ = [
     "Verified",
     "audit",
     "bernoulli",
+    "forecast",
     "play",
     "play_run",
     "propose_prepaid",
@@ -167,6 +170,7 @@ _ROOMS = {
     "traits": ("Change", "Delay", "Traits"),
     "simulate.chunk": ("play_run",),
     "simulate.disagreement": ("Disagreeing",),
+    "simulate.forecast": ("Forecast", "forecast"),
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),

@@ -107,7 +107,8 @@ def disagreements_said(log: Log) -> list[str]:
         for one in found[:MOST_SAID]
     ]
     more = len(found) - MOST_SAID
-    return [*said, *([f"And {more} more such differences."] if more > 0 else [])]
+    word = "difference" if more == 1 else "differences"
+    return [*said, *([f"And {more} more such {word}."] if more > 0 else [])]
 
 
 def _in_unit(one: Disagreement, unit: Unit | None) -> Disagreement:
