@@ -1,8 +1,7 @@
-"""The worked examples run, on the data that they name, and end in a figure, a settlement and what they cannot show."""
+"""The worked examples run on the data that they name, and end in a figure, a settlement and what it cannot show."""
 
 import polars as pl
 import pytest
-
 from examples.class_size import class_size
 from examples.common import DATA
 from examples.flights import CARRIERS, flights
