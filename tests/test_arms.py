@@ -14,6 +14,8 @@ from partage.arms import (
     Constant,
     Discrete,
     Empirical,
+    Mixture,
+    RandomBernoulli,
     TruncatedNormal,
     Uniform,
     bernoulli,
@@ -246,3 +248,45 @@ def test_beta_arms_with_the_smallest_parameters_pay_0_or_1_evenly():
     rewards = draws(Beta(5e-324, 5e-324))
     assert ((rewards < 1e-300) | (rewards == 1)).all()
     assert stats.binomtest(int((rewards == 1).sum()), len(rewards), 0.5).pvalue > UNLIKELY
+
+
+# --- mixtures, counts and random means ------------------------------------------------------------------------
+
+
+def test_a_mixture_pays_as_its_parts_do():
+    arm = Mixture(
+        [Constant(0.25), Bernoulli(0.3), Mixture([Uniform(0.5, 0.75), Beta(2, 3)], [0.5, 0.5])], [0.2, 0.3, 0.5]
+    )
+    assert arm.mean == pytest.approx(0.2 * 0.25 + 0.3 * 0.3 + 0.25 * 0.625 + 0.25 * 0.4, rel=1e-12)
+    found, n = draws(arm, 20_000), 20_000
+    for often, p in (
+        (np.sum(found == 0.25), 0.2),
+        (np.sum(found == 1.0), 0.3 * 0.3),
+        (np.sum(found == 0.0), 0.3 * 0.7),
+    ):
+        assert stats.binomtest(int(often), n, p).pvalue > UNLIKELY
+    rest = found[(found != 0.25) & (found != 0.0) & (found != 1.0)]
+
+    def law(x):
+        return 0.5 * stats.uniform(0.5, 0.25).cdf(x) + 0.5 * stats.beta(2, 3).cdf(x)
+
+    assert stats.kstest(rest, law).pvalue > UNLIKELY
+
+
+def test_mixtures_next_to_other_arms_read_their_own_parts():
+    mixed = Mixture([Constant(0.1), Constant(0.9)], [0.5, 0.5])
+    rewards = tape.Rewards(KEY, reward_table([mixed, Constant(0.4), Mixture([Constant(0.7)], [1.0])]))
+    assert {rewards.broadcast(0, k) for k in range(50)} == {0.1, 0.9}
+    assert {rewards.broadcast(1, k) for k in range(5)} == {0.4}
+    assert {rewards.broadcast(2, k) for k in range(5)} == {0.7}
+
+
+def test_counts_are_a_short_form_of_a_sample():
+    long, short = Empirical([0.2] * 3 + [0.6] * 5), Empirical([0.2, 0.6], counts=[3, 5])
+    assert draws(long, 300).tolist() == draws(short, 300).tolist()
+
+
+def test_random_means_follow_their_distribution():
+    generator = np.random.default_rng(5)
+    means = [RandomBernoulli(0.2, 0.7, a=2, b=6).drawn(generator).mean for _ in range(2000)]
+    assert stats.kstest(means, stats.beta(2, 6, loc=0.2, scale=0.5).cdf).pvalue > UNLIKELY

@@ -7,12 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from partage.arms import Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.arms import (
+    Bernoulli,
+    Beta,
+    Constant,
+    Discrete,
+    Empirical,
+    Mixture,
+    RandomBernoulli,
+    TruncatedNormal,
+    Uniform,
+)
 from partage.errors import InputError
 from partage.gamefile import KINDS, GameFile, game_by_flags, read_game
 from partage.rules import parameters
 from partage.sharing import Sharing
 from partage.traits import Change, Delay, Traits
+from partage.unit import Unit
 
 ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nmean = 0.5\n[[arms]]\nmean = 0.7\n'
 
@@ -52,10 +63,69 @@ def test_every_kind_of_reward(read):
         'kind = "constant", value = 1': Constant(1),
         'kind = "discrete", values = [0, 0.5], weights = [0.25, 0.75]': Discrete([0, 0.5], [0.25, 0.75]),
         'kind = "empirical", sample = [0.1, 0.1, 1]': Empirical([0.1, 0.1, 1]),
+        'kind = "mixture", parts = [{ kind = "constant", value = 1 }, { kind = "beta", a = 2, b = 5 }], '
+        "weights = [0.25, 0.75]": Mixture([Constant(1), Beta(2, 5)], [0.25, 0.75]),
     }
     assert len(rewards) == len(KINDS)
     arms = "".join(f"[[arms]]\nreward = {{ {reward} }}\n" for reward in rewards)
     assert read("horizon = 100\n" + arms + "[agents]\ncount = 7\n").game.arms == tuple(rewards.values())
+
+
+def test_a_sample_with_counts(read):
+    arms = '[[arms]]\nreward = { kind = "empirical", sample = [0, 0.5], counts = [30, 10] }\n'
+    (arm,) = read("horizon = 100\n" + arms + "[agents]\ncount = 7\n").game.arms
+    assert arm == Empirical([0, 0.5], counts=[30, 10])
+    assert arm.mean == Empirical([0] * 30 + [0.5] * 10).mean
+
+
+def test_means_drawn_for_each_run_and_many_arms_of_one_table(read):
+    arms = """
+        [[arms]]
+        name = "pens"
+        count = 2
+        mean = { kind = "uniform", low = 0.2, high = 0.8 }
+        [[arms]]
+        mean = { kind = "beta", a = 2, b = 6, high = 0.5 }
+        [[arms]]
+        mean = 0.5
+        count = 2
+    """
+    game = read("horizon = 100\n" + arms + '[agents]\ncount = 5\nsharing = "scarce-best"\n').game
+    uniform, beta = RandomBernoulli(0.2, 0.8), RandomBernoulli(0, 0.5, a=2, b=6)
+    named = (replace(uniform, name="pens 1"), replace(uniform, name="pens 2"))
+    assert game.arms == (*named, beta, Bernoulli(0.5), Bernoulli(0.5))
+    assert game.arm_names[1:] == ("pens 2", "arm 3", "arm 4", "arm 5")
+    assert game.random
+
+
+def test_the_unit(read):
+    rest = ARMS + "[agents]\ncount = 5\n"
+    assert read("horizon = 100\n" + rest).unit is None
+    unit = '[unit]\nworst = 60\nbest = 0\nname = "minutes"\n'
+    assert read("horizon = 100\n" + unit + rest).unit == Unit(60, 0, "minutes")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[[arms]]\nmean = { kind = "normal" }', 'The kind of the mean is "normal"'),
+        ('[[arms]]\nmean = { kind = "uniform", low = 0 }', "The key high is missing"),
+        ('[[arms]]\nmean = { kind = "uniform", low = 0.5, high = 0.1 }', "must be at most the high end"),
+        (
+            '[[arms]]\nmean = 0.5\nchange = { step = 5, mean = { kind = "uniform", low = 0, high = 1 } }',
+            "The mean of",
+        ),
+        ('[[arms]]\nreward = { kind = "mixture", parts = [], weights = [1] }', "they must be a list of rewards"),
+        ('[[arms]]\nreward = { kind = "mixture", parts = [{ kind = "flat" }], weights = [1] }', 'The kind is "flat"'),
+        ('[[arms]]\nreward = { kind = "empirical", sample = [0], counts = [1, 2] }', "each value needs one count"),
+        ("[[arms]]\nmean = 0.5\ncount = 1_000_000", "at most 100,000 arms"),
+        ("[unit]\nworst = 1\nbest = 1\n[[arms]]\nmean = 0.5", "they must differ"),
+        ("[unit]\nworst = 1\n[[arms]]\nmean = 0.5", "The key best is missing"),
+    ],
+)
+def test_what_is_refused_of_means_mixtures_and_units(read, text, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence).replace("The", "[Tt]he")):
+        read("horizon = 100\n" + text + "\n[agents]\ncount = 5\n")
 
 
 def test_a_sample_from_a_file_beside_the_game(read, tmp_path):

@@ -10,16 +10,16 @@ import pytest
 import partage
 
 NAMES = {
-    "arms": "Bernoulli Beta Constant Discrete Empirical RandomBernoulli TruncatedNormal Uniform bernoulli",
-    "game": "Change Delay Game GameFile RandomSharing Sharing Traits read_game",
+    "arms": "Bernoulli Beta Constant Discrete Empirical Mixture RandomBernoulli TruncatedNormal Uniform bernoulli",
+    "game": "Change Delay Game GameFile RandomSharing Sharing Traits Unit read_game",
     "rules": (
         "BalancedETC BalancedGLR FullSharing IMED KLETC KLUCB NetworkGLR NoProtocol SharedIMED Thompson TwoUCB "
         "UnbalancedETC rules "
         "Board Draws Pull Record Rule"
     ),
     "play": (
-        "ArmFigures Comparison Disagreeing Estimate Proposal Result Settlement Tally compare play play_run "
-        "propose_prepaid"
+        "ArmFigures Comparison Disagreeing Estimate Forecast Proposal Result Settlement Tally Value compare forecast "
+        "play play_run propose_prepaid value_of_sharing"
     ),
     "sweep": "Sweep SweepProgress sweep",
     "theory": "AuditRow audit",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Constant,
         Discrete,
         Empirical,
+        Mixture,
         RandomBernoulli,
         TruncatedNormal,
         Uniform,
@@ -52,14 +53,17 @@ if TYPE_CHECKING:
     from partage.simulate.chunk import play_run
     from partage.simulate.compare import Comparison, compare
     from partage.simulate.disagreement import Disagreeing
+    from partage.simulate.forecast import Forecast, forecast
     from partage.simulate.play import play
     from partage.simulate.prepaid import Proposal, propose_prepaid
     from partage.simulate.result import ArmFigures, Estimate, Result
     from partage.simulate.sweep import Sweep, SweepProgress, sweep
+    from partage.simulate.value import Value, value_of_sharing
     from partage.tape import Draws
     from partage.theory.audit import audit
     from partage.theory.audit_row import AuditRow
     from partage.traits import Change, Delay, Traits
+    from partage.unit import Unit
 
 __version__ = "0.2.0"
 
@@ -84,11 +88,13 @@ __all__ = [
     "Empirical",
     "Estimate",
     "FileError",
+    "Forecast",
     "FullSharing",
     "Game",
     "GameFile",
     "InputError",
     "MissingExtra",
+    "Mixture",
     "NetworkGLR",
     "NoProtocol",
     "PartageError",
@@ -113,16 +119,20 @@ __all__ = [
     "TwoUCB",
     "UnbalancedETC",
     "Uniform",
+    "Unit",
+    "Value",
     "Verified",
     "audit",
     "bernoulli",
     "compare",
+    "forecast",
     "play",
     "play_run",
     "propose_prepaid",
     "read_game",
     "rules",
     "sweep",
+    "value_of_sharing",
     "verify",
 ]
 
@@ -135,6 +145,7 @@ _ROOMS = {
         "Constant",
         "Discrete",
         "Empirical",
+        "Mixture",
         "RandomBernoulli",
         "TruncatedNormal",
         "Uniform",
@@ -167,13 +178,16 @@ _ROOMS = {
     "simulate.chunk": ("play_run",),
     "simulate.compare": ("Comparison", "compare"),
     "simulate.disagreement": ("Disagreeing",),
+    "simulate.forecast": ("Forecast", "forecast"),
     "simulate.play": ("play",),
     "simulate.prepaid": ("Proposal", "propose_prepaid"),
     "simulate.result": ("ArmFigures", "Estimate", "Result"),
     "simulate.sweep": ("Sweep", "SweepProgress", "sweep"),
+    "simulate.value": ("Value", "value_of_sharing"),
     "tape": ("Draws",),
     "theory.audit": ("audit",),
     "theory.audit_row": ("AuditRow",),
+    "unit": ("Unit",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.checks import count
 from partage.errors import InputError
 
-BERNOULLI, UNIFORM, CONSTANT, DISCRETE, EMPIRICAL, BETA, TRUNCATED_NORMAL = range(7)
+BERNOULLI, UNIFORM, CONSTANT, DISCRETE, EMPIRICAL, BETA, TRUNCATED_NORMAL, MIXTURE = range(8)
 
 
 def _number(what: str, value: object, low: float = -math.inf, high: float = math.inf, allowed: str = "") -> float:
@@ -46,6 +47,15 @@ def _sequence(what: str, values: object) -> tuple[object, ...]:
     if not given:
         raise InputError(f"{what} must contain at least one number.")
     return given
+
+
+def _check_weights(what: str, of: str, size: int, weights: Sequence[float]) -> None:
+    if len(weights) != size:
+        raise InputError(f"{what} has {size} {of}s and {len(weights)} weights; each {of} needs one weight.")
+    if abs(math.fsum(weights) - 1) > 1e-9:
+        raise InputError(
+            f"The weights of {what[0].lower()}{what[1:]} sum to {math.fsum(weights):.12g}; they must sum to 1."
+        )
 
 
 @dataclass(frozen=True)
@@ -223,12 +233,7 @@ class Discrete:
     def __init__(self, values: Sequence[float], weights: Sequence[float], name: str | None = None) -> None:
         pays = tuple(_number("A value of a discrete arm", v, 0, 1) for v in _sequence("The values", values))
         shares = tuple(_number("A weight of a discrete arm", w, 0, 1) for w in _sequence("The weights", weights))
-        if len(pays) != len(shares):
-            raise InputError(
-                f"A discrete arm has {len(pays)} values and {len(shares)} weights; each value needs one weight."
-            )
-        if abs(math.fsum(shares) - 1) > 1e-9:
-            raise InputError(f"The weights of a discrete arm sum to {math.fsum(shares):.12g}; they must sum to 1.")
+        _check_weights("A discrete arm", "value", len(pays), shares)
         object.__setattr__(self, "values", pays)
         object.__setattr__(self, "weights", shares)
         object.__setattr__(self, "name", name)
@@ -245,29 +250,83 @@ class Discrete:
 class Empirical:
     """Pays a value drawn uniformly, with replacement, from a `sample`.
 
-    >>> Empirical([0.1, 0.4, 0.4, 0.7]).mean
-    0.4
+    With `counts`, the sample has the value `sample[j]` so many times: a short form for long samples.
+
+    >>> Empirical([0.1, 0.4, 0.4, 0.7]).mean, Empirical([0.1, 0.4, 0.7], counts=[1, 2, 1]).mean
+    (0.4, 0.4)
     """
 
     kind: ClassVar[int] = EMPIRICAL
     parameters: ClassVar[tuple[float, float]] = (0.0, 0.0)
     values: tuple[float, ...] = field(repr=False)
     name: str | None = None
+    counts: tuple[int, ...] | None = field(default=None, repr=False)
 
-    def __init__(self, sample: Sequence[float], name: str | None = None) -> None:
+    def __init__(self, sample: Sequence[float], name: str | None = None, counts: Sequence[int] | None = None) -> None:
         pays = tuple(_number("A value of an empirical arm", v, 0, 1) for v in _sequence("The sample", sample))
         object.__setattr__(self, "values", pays)
         object.__setattr__(self, "name", name)
+        if counts is not None:
+            often = tuple(count("A count of an empirical arm", one) for one in _sequence("The counts", counts))
+            if len(often) != len(pays):
+                raise InputError(
+                    f"An empirical arm has {len(pays)} values and {len(often)} counts; each value needs one count."
+                )
+            counts = often
+        object.__setattr__(self, "counts", counts)
 
     @property
     def mean(self) -> float:
         """The sample's mean, which is the expected reward."""
-        return math.fsum(self.values) / len(self.values)
+        if self.counts is None:
+            return math.fsum(self.values) / len(self.values)
+        paid = sum(Fraction(value) * often for value, often in zip(self.values, self.counts, strict=True))
+        return float(paid / sum(self.counts))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Pays as `parts[j]` does with probability `weights[j]`; the part is drawn for each pull.
+
+    >>> Mixture([Constant(0), Beta(2, 2)], [0.6, 0.4]).mean
+    0.2
+    """
+
+    kind: ClassVar[int] = MIXTURE
+    parameters: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    parts: "tuple[Arm, ...]"
+    weights: tuple[float, ...]
+    name: str | None = None
+
+    def __init__(self, parts: "Sequence[Arm]", weights: Sequence[float], name: str | None = None) -> None:
+        given = tuple(parts) if isinstance(parts, Iterable) else (parts,)
+        for part in given:
+            if not isinstance(part, get_args(Arm)):
+                raise InputError(f"A part of a mixture is {part!r}; it must be an arm, e.g. partage.Beta(2, 6).")
+        shares = tuple(_number("A weight of a mixture", w, 0, 1) for w in _sequence("The weights", weights))
+        _check_weights("A mixture", "part", len(given), shares)
+        flat: list[tuple[Arm, float]] = []
+        for part, share in zip(given, shares, strict=True):
+            if isinstance(part, Mixture):
+                flat += [(inner, share * weight) for inner, weight in zip(part.parts, part.weights, strict=True)]
+            else:
+                flat.append((part, share))
+        object.__setattr__(self, "parts", tuple(part for part, _ in flat))
+        object.__setattr__(self, "weights", tuple(weight for _, weight in flat))
+        object.__setattr__(self, "name", name)
+
+    @property
+    def mean(self) -> float:
+        """The expected reward."""
+        paid = math.fsum(part.mean * weight for part, weight in zip(self.parts, self.weights, strict=True))
+        return min(paid / math.fsum(self.weights), 1.0)
 
 
 @dataclass(frozen=True)
 class RandomBernoulli:
-    """A Bernoulli arm whose mean is drawn uniformly between `low` and `high` in each run.
+    """A Bernoulli arm whose mean is drawn between `low` and `high` in each run.
+
+    It is drawn uniformly, or with `a` and `b` from a Beta(a, b) distribution on that interval.
 
     >>> 0.2 <= RandomBernoulli(0.2, 0.4).drawn(np.random.default_rng(0)).mean <= 0.4
     True
@@ -277,16 +336,31 @@ class RandomBernoulli:
     low: float = 0.0
     high: float = 1.0
     name: str | None = None
+    a: float = 1.0
+    b: float = 1.0
 
     def __post_init__(self) -> None:
         Uniform(self.low, self.high)  # the same values are allowed
+        Beta(self.a, self.b)
+
+    def __repr__(self) -> str:
+        """Name a and b only if they are given: studies store arms in this form."""
+        shape = "" if self.uniform else f", a={self.a!r}, b={self.b!r}"
+        return f"RandomBernoulli(low={self.low!r}, high={self.high!r}, name={self.name!r}{shape})"
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the mean is drawn uniformly."""
+        return self.a == self.b == 1
 
     def drawn(self, generator: np.random.Generator) -> Bernoulli:
         """Return the arm of one run."""
-        return Bernoulli(float(generator.uniform(self.low, self.high)), self.name)
+        if self.uniform:
+            return Bernoulli(float(generator.uniform(self.low, self.high)), self.name)
+        return Bernoulli(self.low + (self.high - self.low) * float(generator.beta(self.a, self.b)), self.name)
 
 
-Arm = Bernoulli | Uniform | Constant | Beta | TruncatedNormal | Discrete | Empirical
+Arm = Bernoulli | Uniform | Constant | Beta | TruncatedNormal | Discrete | Empirical | Mixture
 
 
 def bernoulli(means: Sequence[float]) -> tuple[Bernoulli, ...]:
@@ -302,7 +376,8 @@ class RewardTable(NamedTuple):
     """The arms as arrays, for compiled code.
 
     Arm i is of kind `kinds[i]` with parameters `first[i]` and `second[i]`. The values and cumulated weights of a
-    discrete or empirical arm are at `starts[i]:starts[i + 1]`.
+    discrete or empirical arm are at `starts[i]:starts[i + 1]`. The parts of mixtures are rows after those of the
+    arms, and the values of a mixture are the numbers of these rows.
     """
 
     kinds: NDArray[np.int64]
@@ -320,23 +395,38 @@ class BernoulliTable(RewardTable):
 def reward_table(arms: Sequence[Arm]) -> RewardTable:
     """Return the arms as arrays."""
     kind = BernoulliTable if all(arm.kind == BERNOULLI for arm in arms) else RewardTable
+    rows: list[Arm] = list(arms)
     values: list[float] = []
     cumulated: list[float] = []
     starts = [0]
-    for arm in arms:
-        if isinstance(arm, (Discrete, Empirical)):
-            weights = np.array(arm.weights if isinstance(arm, Discrete) else [1.0] * len(arm.values))
+    for arm in rows:  # grows by the parts of mixtures, which are not mixtures
+        if isinstance(arm, (Discrete, Empirical, Mixture)):
+            weights = _weights(arm)
+            support = range(len(rows), len(rows) + len(weights)) if isinstance(arm, Mixture) else arm.values
             possible = weights > 0
             running = np.cumsum(weights[possible]) / np.sum(weights)
             running[-1] = 1.0  # a draw below 1 always finds its value
-            values += np.array(arm.values)[possible].tolist()
+            values += np.array(support, np.float64)[possible].tolist()
             cumulated += running.tolist()
+        if isinstance(arm, Mixture):
+            rows += [_as_part(part) for part in arm.parts]
         starts.append(len(values))
     return kind(
-        np.array([arm.kind for arm in arms], dtype=np.int64),
-        np.array([arm.parameters[0] for arm in arms], dtype=np.float64),
-        np.array([arm.parameters[1] for arm in arms], dtype=np.float64),
+        np.array([arm.kind for arm in rows], dtype=np.int64),
+        np.array([arm.parameters[0] for arm in rows], dtype=np.float64),
+        np.array([arm.parameters[1] for arm in rows], dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(values, dtype=np.float64),
         np.array(cumulated, dtype=np.float64),
     )
+
+
+def _weights(arm: Discrete | Empirical | Mixture) -> NDArray[np.float64]:
+    if isinstance(arm, Empirical):
+        return np.ones(len(arm.values)) if arm.counts is None else np.array(arm.counts, np.float64)
+    return np.array(arm.weights)
+
+
+def _as_part(part: Arm) -> Arm:
+    """Return a part of a mixture. Bernoulli rewards come 64 to an entry, so a Bernoulli part is a discrete one."""
+    return Discrete([0.0, 1.0], [1.0 - part.mean, part.mean]) if isinstance(part, Bernoulli) else part

@@ -302,7 +302,7 @@ def _shifted(arm: Arm, offset: float) -> Arm:
 
 
 def _shifted_range(arm: RandomBernoulli, offset: float) -> RandomBernoulli:
-    return RandomBernoulli(_within(arm.low + offset), _within(arm.high + offset), arm.name)
+    return replace(arm, low=_within(arm.low + offset), high=_within(arm.high + offset))
 
 
 def _within(mean: float) -> float:

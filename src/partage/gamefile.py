@@ -7,7 +7,16 @@ claim_steps = 50                # optional: steps after which an explore pull th
 [[arms]]                        # one table per arm
 name = "pens"                   # optional; by default "arm 1" and so on
 mean = 0.9                      # Bernoulli; for other kinds reward = { kind = ... } with the keys of KINDS
+# mean = { kind = "uniform", low = 0.2, high = 0.8 }  drawn anew for each run (RANDOM_MEANS)
+# reward = { kind = "mixture", parts = [{ kind = "constant", value = 0 }, { kind = "uniform", low = 0.5, high = 1 }],
+#            weights = [0.3, 0.7] }
+count = 3                       # optional: so many such arms; with the name "pens" they are "pens 1", "pens 2" ...
 change = { step = 5000, mean = 0.4 }  # optional: the arm changes; several changes are a list
+
+[unit]                          # optional: what rewards of 0 and 1 are in your unit, in which results are shown
+worst = 60
+best = 0
+name = "minutes"                # optional
 
 [agents]                        # either a pattern
 count = 100
@@ -29,10 +38,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.arms import (
+    Arm,
+    Bernoulli,
+    Beta,
+    Constant,
+    Discrete,
+    Empirical,
+    Mixture,
+    RandomBernoulli,
+    TruncatedNormal,
+    Uniform,
+)
 from partage.checks import count
 from partage.errors import FileError, InputError
 from partage.game import Game, check_size
@@ -40,6 +61,7 @@ from partage.rules import Parameter, parameters
 from partage.sharing import RandomSharing, Sharing
 from partage.traits import KINDS as KINDS_OF_DELAY
 from partage.traits import OF, PAPERS, Change, Delay, Traits
+from partage.unit import Unit
 
 KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
     "bernoulli": (Bernoulli, ("mean",)),
@@ -49,11 +71,15 @@ KINDS: dict[str, tuple[Callable[..., Arm], tuple[str, ...]]] = {
     "constant": (Constant, ("value",)),
     "discrete": (Discrete, ("values", "weights")),
     "empirical": (Empirical, ("sample",)),  # a list, or the path of a file of numbers, relative to the game file
+    "mixture": (Mixture, ("parts", "weights")),  # the parts are rewards, too
 }
+OPTIONAL = {"empirical": ("counts",)}  # keys that a kind of reward may have
+RANDOM_MEANS = {"uniform": (("low", "high"), ()), "beta": (("a", "b"), ("low", "high"))}  # required, optional keys
 KINDS_BY_MEAN = ("bernoulli", "constant")  # kinds that a mean alone describes
 ORDERS = ("fixed", "shuffled")
 TRAITS = tuple(one.name for one in fields(Traits))
 MOST_LISTED = 10**6  # agents in [[agent]] tables; a pattern has no such limit
+MOST_ARMS = 10**5  # arms of one table
 
 _TERMS = ("settlement", "fee", "alone", "coverage", "prepaid", "underwriting")
 
@@ -72,6 +98,8 @@ class GameFile:
         As in the file; None if absent. They are checked later, by rules and settlements.
     parameters
         The parameters of rules that the file sets, by name. Whether the rule takes them is checked later.
+    unit
+        The unit in which results are shown; None if that of rewards in [0, 1].
     """
 
     game: Game
@@ -84,6 +112,7 @@ class GameFile:
     coverage: Any = None
     prepaid: Any = None
     underwriting: Any = None
+    unit: Unit | None = None
 
     @property
     def balance(self) -> float | None:
@@ -112,6 +141,11 @@ def read_game(path: str | Path) -> GameFile:
         except (ValueError, RecursionError) as error:
             raise FileError(f"The file is not TOML ({error}); it must be a game file in TOML.") from None
         return _read(document, path.parent)
+
+
+def read_document(document: Mapping[str, Any], folder: Path | None = None) -> GameFile:
+    """Return the game of a document, as `tomllib` reads it from a game file in this folder."""
+    return _read(document, folder or Path())
 
 
 def game_by_flags(
@@ -171,16 +205,18 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document,
         "A game file",
         required=("horizon",),
-        optional=("rule", *parameters(), *_TERMS, "claim_steps", "order", "arms", "agents", "agent"),
+        optional=("rule", *parameters(), *_TERMS, "claim_steps", "order", "unit", "arms", "agents", "agent"),
     )
     tables = _tables("arms", document.get("arms", []))
     if not tables:
         raise InputError(f"{arms_at}there are no arms; a game needs at least one.")
-    arms, changes = [], []
+    arms: list[Arm | RandomBernoulli] = []
+    changes: list[Change] = []
     for place, table in enumerate(tables, start=1):
         with at(f"{arms_at}arm {place}{_named(table)}"):
-            arms.append(_arm(table, folder))
-            changes += _changes(table.get("change", []), place - 1, folder)
+            for arm in _arms(table, folder):
+                changes += _changes(table.get("change", []), len(arms), folder)
+                arms.append(arm)
 
     horizon = count("The horizon", document["horizon"], at_least=2)
     names = traits = None
@@ -211,12 +247,40 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document.get("coverage"),
         document.get("prepaid"),
         document.get("underwriting"),
+        _unit(document["unit"]) if "unit" in document else None,
     )
 
 
-def _arm(table: Mapping[str, Any], folder: Path) -> Arm:
-    _check_keys(table, "An arm", optional=("name", "mean", "reward", "change"))
-    return _pays(table, folder, _name(table))
+def _unit(table: object) -> Unit:
+    if not isinstance(table, Mapping):
+        raise InputError(f"The unit is {_shown(table)}; it must be one table with a worst and a best value.")
+    _check_keys(table, "The unit", required=("worst", "best"), optional=("name",))
+    return Unit(**table)
+
+
+def _arms(table: Mapping[str, Any], folder: Path) -> list[Arm | RandomBernoulli]:
+    """Return the arm of a table, or as many as it says."""
+    _check_keys(table, "An arm", optional=("name", "mean", "reward", "change", "count"))
+    many, name = count("The count", table.get("count", 1)), _name(table)
+    if many > MOST_ARMS:
+        raise InputError(f"The count is {many:,}; a table must make at most {MOST_ARMS:,} arms.")
+    names = [name] if "count" not in table else [name and f"{name} {place}" for place in range(1, many + 1)]
+    random = "reward" not in table and isinstance(table.get("mean"), Mapping)
+    make = partial(_random_mean, table["mean"]) if random else partial(_pays, table, folder)
+    return [make(one) for one in names]
+
+
+def _random_mean(mean: Mapping[str, Any], name: str | None) -> RandomBernoulli:
+    """Return a Bernoulli arm whose mean is drawn for each run."""
+    kind = mean.get("kind")
+    if kind not in tuple(RANDOM_MEANS):
+        raise InputError(
+            f"The kind of the mean is {_shown(kind)}; a mean must be a number between 0 and 1, or, to be drawn for "
+            f"each run, a table with a kind: {_either(tuple(RANDOM_MEANS))}."
+        )
+    required, optional = RANDOM_MEANS[kind]
+    _check_keys(mean, f"A {kind} mean", required=("kind", *required), optional=optional)
+    return RandomBernoulli(**{key: value for key, value in mean.items() if key != "kind"}, name=name)
 
 
 def _changes(value: object, arm: int, folder: Path) -> list[Change]:
@@ -253,11 +317,20 @@ def _rewarded(reward: object, folder: Path, name: str | None = None) -> Arm:
     if reward["kind"] not in tuple(KINDS):
         raise InputError(f"The kind is {_shown(reward['kind'])}{_meant(reward['kind'], KINDS)}; {kinds}.")
     make, keys = KINDS[reward["kind"]]
-    _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *keys))
-    values = {key: reward[key] for key in keys}
+    optional = OPTIONAL.get(reward["kind"], ())
+    _check_keys(reward, f"A {reward['kind']} reward", required=("kind", *keys), optional=optional)
+    values = {key: reward[key] for key in (*keys, *optional) if key in reward}
     if isinstance(values.get("sample"), str):
         values["sample"] = _numbers_in(folder / values["sample"])
+    if "parts" in values:
+        values["parts"] = [_rewarded(part, folder) for part in _parts(values["parts"])]
     return make(**values, name=name)
+
+
+def _parts(value: object) -> list[object]:
+    if not isinstance(value, list) or not value:
+        raise InputError(f"The parts are {_shown(value)}; they must be a list of rewards, each with a kind.")
+    return value
 
 
 def _numbers_in(path: Path) -> list[int | float | str]:
@@ -268,7 +341,9 @@ def _numbers_in(path: Path) -> list[int | float | str]:
         raise FileError(f"The sample {path} cannot be read ({reason}); it must be a file of numbers.") from None
 
 
-def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing | RandomSharing, str]:
+def _pattern(
+    table: object, arms: Sequence[Arm | RandomBernoulli], horizon: int
+) -> tuple[Sharing | RandomSharing, str]:
     if not isinstance(table, Mapping):
         raise InputError(
             f"The agents are {_shown(table)}; they must be one table with a count and a sharing pattern."
@@ -282,12 +357,13 @@ def _pattern(table: object, arms: Sequence[Arm], horizon: int) -> tuple[Sharing 
     _check_keys(table, "The pattern", required=("count",), optional=("sharing", "order"))
     name = table.get("sharing", "round-robin")
     check_size(table["count"], horizon)  # before arrays of agents are made
-    best = sorted(range(len(arms)), key=lambda arm: -arms[arm].mean)[:2]
+    means = [-arm.mean if math.isfinite(arm.mean) else 0.0 for arm in arms]  # not known if drawn for each run
+    best = sorted(range(len(arms)), key=lambda arm: means[arm])[:2]
     return _ordered(Sharing.pattern(name, table["count"], len(arms), best), name, table.get("order", "fixed"))
 
 
 def _listed(
-    tables: Sequence[Mapping[str, Any]], arms: Sequence[Arm], horizon: int, folder: Path
+    tables: Sequence[Mapping[str, Any]], arms: Sequence[Arm | RandomBernoulli], horizon: int, folder: Path
 ) -> tuple[Sharing, list[str], list[Traits] | None]:
     """Return who shares what, the names of the agents, and their traits if some agent has any."""
     if not tables:

@@ -14,6 +14,7 @@ from partage.arms import (
     Constant,
     Discrete,
     Empirical,
+    Mixture,
     RandomBernoulli,
     TruncatedNormal,
     Uniform,
@@ -49,6 +50,11 @@ def arms() -> st.SearchStrategy[Arm]:
         st.builds(lambda ends: Uniform(*sorted(ends)), st.tuples(rewards(), rewards())),
         _discrete(),
         st.builds(Empirical, st.lists(rewards(), min_size=1, max_size=4)),
+        st.builds(
+            lambda one, two: Mixture([one, Beta(2, 3), two], [0.5, 0.2, 0.3]),
+            st.builds(Bernoulli, rewards()),
+            st.builds(Constant, rewards()),
+        ),
         st.builds(Beta, shapes, shapes),
         st.builds(TruncatedNormal, st.sampled_from([0.5, 0.0, 1.0, -1.0, 2.0]), st.sampled_from([0.1, 1.0, 10.0])),
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from partage.arms import Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform, bernoulli
+from partage.arms import Bernoulli, Beta, Constant, Discrete, Empirical, Mixture, TruncatedNormal, Uniform, bernoulli
 from partage.evidence import kl
 from partage.theory.limits import discretised, k_inf, lai_robbins
 
@@ -90,6 +90,8 @@ def test_k_inf_is_the_divergence_to_a_law_with_that_mean(points, m):
 def test_arms_that_say_the_same():
     assert k_inf(Constant(0.3), 0.9) == pytest.approx(math.log(0.7 / 0.1))
     assert k_inf(Empirical([0, 0, 1, 1]), 0.9) == pytest.approx(kl(0.5, 0.9))
+    assert k_inf(Empirical([0, 1], counts=[2, 2]), 0.9) == pytest.approx(kl(0.5, 0.9))
+    assert k_inf(Mixture([Constant(0), Bernoulli(0.8)], [0.5, 0.5]), 0.9) == pytest.approx(kl(0.4, 0.9))
     assert k_inf(Discrete([0, 0.5, 1], [0.5, 0, 0.5]), 0.9) == pytest.approx(kl(0.5, 0.9))
     assert k_inf(Beta(1e-4, 1e-4), 0.9) == pytest.approx(kl(0.5, 0.9), rel=0.01)  # nearly always 0 or 1
     assert k_inf(Beta(3e6, 7e6), 0.9) == pytest.approx(math.log(0.7 / 0.1), rel=1e-4)  # nearly always 0.3

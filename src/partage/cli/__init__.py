@@ -17,10 +17,12 @@ from partage.cli import (
     compare,
     demo,
     doctor,
+    log,
     prepaid,
     reproduce,
     serve,
     simulate,
+    value,
     verify,
 )
 from partage.cli.facts import with_rules
@@ -62,8 +64,10 @@ GAMES, CONTROLLER = "Simulate on this machine", "Collaborate over a network"
 
 app.command(rich_help_panel=GAMES, help=with_rules(simulate.simulate, RULES))(simulate.simulate)
 app.command(rich_help_panel=GAMES)(compare.compare)
+app.command(rich_help_panel=GAMES)(value.value)
 app.command(rich_help_panel=GAMES)(audit.audit)
 app.command(rich_help_panel=GAMES)(prepaid.prepaid)
+app.add_typer(log.commands, name="log", rich_help_panel=GAMES)
 app.command(rich_help_panel=GAMES)(reproduce.reproduce)
 app.command(rich_help_panel=GAMES)(reproduce.studies)
 app.command(rich_help_panel=CONTROLLER)(demo.demo)

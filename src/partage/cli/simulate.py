@@ -10,6 +10,7 @@ import typer
 
 from partage.cli.facts import COVERAGE_HELP, names, parameter_help, settlements, taking
 from partage.cli.options import (
+    GAME,
     PLAY,
     Agents,
     Alone,
@@ -54,6 +55,31 @@ def simulate(
     sharing: SharingPattern = None,
     order: Order = None,
     reward: RewardKind = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="EVENTS.csv",
+            help="A log of past events, CSV or Parquet, of which to make the game. --reward is then its column of "
+            "rewards (default reward), and --horizon is optional. partage log to-game has more options.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The log's column of agents (default agent).", rich_help_panel=GAME),
+    ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The log's column of arms (default arm).", rich_help_panel=GAME),
+    ] = None,
+    consent: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CONSENT.csv",
+            help="Which arms agents share: columns of agents and arms. By default those that they have rows of.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
     rule: Annotated[
         list[str] | None,
         typer.Option(
@@ -168,6 +194,8 @@ def simulate(
     [bold]partage simulate game.toml[/bold]
 
     [bold]partage simulate --means 0.9,0.8,0.7 --agents 30 --horizon 1e6 --balance 1[/bold]
+
+    [bold]partage simulate --log events.csv --agent shop --arm product --reward sales[/bold]
     """
     require("Simulation", "research")
     load("simulate.play")
@@ -177,7 +205,10 @@ def simulate(
 
     described = {"means": means, "agents": agents, "horizon": horizon}
     described |= {"sharing": sharing, "order": order, "reward": reward}
-    played = game_of(file, {name: value for name, value in described.items() if value is not None})
+    logged = {"agent": agent, "arm": arm, "consent": consent}
+    options = {name: value for name, value in described.items() if value is not None}
+    columns = {name: value for name, value in logged.items() if value is not None}
+    played = game_of(file, options, log, columns)
     parameters = {
         "balance": balance,
         "lead": lead,
@@ -218,6 +249,10 @@ def simulate(
         typer.echo(warning, err=True)
     write_outputs(result, plot, csv, csv_by)
     figures = result.as_dict(rule=name)
+    if played.unit is not None:
+        from partage.report.in_unit import in_unit
+
+        figures = in_unit(figures, played.unit)
     if json:
         typer.echo(as_json(figures))
     else:
@@ -228,10 +263,19 @@ def simulate(
         summary(figures, played.sharing).show(Console(highlight=False))
 
 
-def game_of(file: Path | None, options: dict[str, str]) -> "GameFile":
-    """Return the game of a file or of options."""
+def game_of(
+    file: Path | None,
+    options: dict[str, str],
+    log: Path | None = None,
+    columns: Mapping[str, Any] = MappingProxyType({}),
+) -> "GameFile":
+    """Return the game of a file, of a log or of options."""
     from partage.gamefile import game_by_flags, read_game
 
+    if log is not None:
+        return _logged(file, options, log, columns)
+    if columns:
+        raise InputError(f"{_flags(columns)} describe a log, and there is none; give it as in: --log events.csv.")
     if file is not None:
         if options:
             raise InputError(
@@ -244,6 +288,21 @@ def game_of(file: Path | None, options: dict[str, str]) -> "GameFile":
     if missing:
         raise InputError(f"The game lacks {_flags(missing)}; {HOW_TO_GIVE_A_GAME}.")
     return game_by_flags(**options)
+
+
+def _logged(file: Path | None, options: dict[str, str], log: Path, columns: Mapping[str, Any]) -> "GameFile":
+    """Return the game of a log."""
+    from partage.cli import logfile
+    from partage.logs import Columns
+
+    twice = [f"--{name}" for name in options if name not in ("reward", "horizon")]
+    if file is not None or twice:
+        other = str(file) if file is not None else ", ".join(twice)
+        raise InputError(f"The game is given twice, by --log and by {other}; use one of them.")
+    named = {name: value for name, value in columns.items() if name != "consent"}
+    if "reward" in options:
+        named["reward"] = options["reward"]
+    return logfile.game_of(log, Columns(**named), columns.get("consent"), options.get("horizon")).file
 
 
 def _flags(options: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ TIE_ORDER, AGENT_ORDER = np.int64(tape.TIE_ORDER), np.int64(tape.AGENT_ORDER)
 GAME = tape.GAME
 
 _BERNOULLI, _UNIFORM, _CONSTANT = kinds.BERNOULLI, kinds.UNIFORM, kinds.CONSTANT
-_DISCRETE, _EMPIRICAL, _BETA = kinds.DISCRETE, kinds.EMPIRICAL, kinds.BETA
+_DISCRETE, _EMPIRICAL, _BETA, _MIXTURE = kinds.DISCRETE, kinds.EMPIRICAL, kinds.BETA, kinds.MIXTURE
 _U0, _U1 = np.uint64(0), np.uint64(1)
 _ALL = np.uint64(2**64 - 1)
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
@@ -202,17 +202,22 @@ def _choose_other_reward(k0, k1, table, arm, entry, stream):
 @inner
 def _drawn_reward(k0, k1, table, arm, entry, stream):
     """Draw a reward of an arm of any kind but Bernoulli."""
-    kind, first, second = table.kinds[arm], table.first[arm], table.second[arm]
+    at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
+    row = arm
+    if table.kinds[arm] == _MIXTURE:  # the part comes from the last block, which no other draw reaches
+        w0, _, _, _ = philox(k0, k1, _ALL, at, of, stream)
+        part = _first_above(table.cumulated, table.starts[arm], table.starts[arm + 1], unit(w0))
+        row = np.int64(table.values[part])
+    kind, first, second = table.kinds[row], table.first[row], table.second[row]
     if kind == _CONSTANT:
         return first
-    at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
     if kind == _BETA:
         return _beta(k0, k1, first, second, at, of, stream)
     if kind == _UNIFORM or kind == _DISCRETE or kind == _EMPIRICAL:
         w0, _, _, _ = philox(k0, k1, _U0, at, of, stream)
         if kind == _UNIFORM:
             return first + (second - first) * unit(w0)
-        return table.values[_first_above(table.cumulated, table.starts[arm], table.starts[arm + 1], unit(w0))]
+        return table.values[_first_above(table.cumulated, table.starts[row], table.starts[row + 1], unit(w0))]
     return _truncated_normal(k0, k1, first, second, at, of, stream)
 
 

@@ -74,7 +74,8 @@ def _subtitle(figures: dict[str, Any], sharing: str | None) -> str:
     how = ", pull by pull by the reference" if figures.get("by_reference") else ""
     shared = "" if sharing is None else f"sharing {sharing}; "
     settled = f"{shared}settlement {figures['settlement']}"
-    return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}"
+    unit = f"; in {figures['unit']['name'] or 'the unit of the game'}" if "unit" in figures else ""
+    return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}{unit}"
 
 
 def said_of_bars(figures: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, TruncatedNormal, Uniform
+from partage.arms import Arm, Bernoulli, Beta, Constant, Discrete, Empirical, Mixture, TruncatedNormal, Uniform
 
 HALVINGS = 60  # of [0, 1], in which the maximum is
 NEGLIGIBLE = 45.0  # below e^-45 of its height, a density counts as 0
@@ -71,7 +71,11 @@ def discretised(arm: Arm) -> Law:
         case Discrete():
             return _points(arm.values, arm.weights)
         case Empirical():
-            return _points(arm.values, [1.0] * len(arm.values))
+            return _points(arm.values, arm.counts or [1.0] * len(arm.values))
+        case Mixture():
+            laws = [discretised(part) for part in arm.parts]
+            weights = [law.weights * weight for law, weight in zip(laws, arm.weights, strict=True)]
+            return Law(np.concatenate([law.short for law in laws]), np.concatenate(weights) / sum(arm.weights))
         case Beta():
             return _beta(arm.a, arm.b)
         case Uniform():
