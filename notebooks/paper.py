@@ -41,9 +41,8 @@ def regret(rule, agents, horizon=20_000, sharing=None):
 # %%
 etc = {agents: regret(partage.BalancedETC(), agents) for agents in AGENTS}
 for agents, estimate in etc.items():
-    print(
-        f"{agents:4} agents: {estimate.mean:7.1f} ± {estimate.stderr:4.1f} together, {estimate.mean / agents:6.1f} each"
-    )
+    mean, error = estimate.mean, estimate.stderr
+    print(f"{agents:4} agents: {mean:7.1f} ± {error:4.1f} together, {mean / agents:6.1f} each")
 
 # %% [markdown]
 # ## Vary the rule

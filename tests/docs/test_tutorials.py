@@ -15,12 +15,13 @@ def invited(tmp_path):
     with Server(f"{tmp_path}/partage.db") as server:
         with Operator(server.url, server.operator_token) as operator:
             created = operator.create("Mills", arms=MILLS, horizon=1000, rule="balanced-glr", invites=1)
+            link = operator.link(created.id, created.invites[0])
         yield {
             "SERVER": server.url,
             "PARTAGE_URL": server.url,
             "COLLABORATION": created.id,
             "INVITE": created.invites[0],
-            "LINK": created.links[0],
+            "LINK": link,
         }
 
 
