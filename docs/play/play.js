@@ -156,10 +156,10 @@ function drawAccounts(settlement) {
     ? `The charges do not cover the compensations: the controller loses ${digits(-settlement.profit)}.`
     : "What members prepaid does not cover all compensations, so these are scaled down.";
   const words = [
-    settlement.finished ? "All arms but one are decided." : "More than one arm may still be the best, so not every loss is compensated.",
+    settlement.finished ? "" : "More than one arm may still be the best, so not every loss is compensated.",
     settlement.viable ? "The charges cover the compensations." : short,
   ];
-  find("verdict").textContent = words.join(" ");
+  find("verdict").textContent = words.join(" ").trim();
 }
 
 function draw(shown) {
