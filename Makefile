@@ -5,6 +5,7 @@ PYTHON ?= python3
 # worksteal keeps the tests of a file together, so its servers and compiled code are shared, and balances at the end.
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 SEEDS ?= 1000
+GENERATOR ?= zensical
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all build requirements clean
+.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all docs build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,10 +24,12 @@ help: ## list these targets
 install: $(VENV)/.research $(VENV)/.server ## set up .venv for simulation and for the server, with .venv/bin/partage
 
 test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for some)
+	-@$(BIN)/python -m website.pyodide
 	-@$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
+	-@$(BIN)/python -m website.pyodide
 	-@$(BIN)/python -m tests.support.warm_up
 	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
 
@@ -61,6 +64,9 @@ bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory and write r
 bench-all: $(VENV)/.dev ## measure also what takes long: Ray, fresh installs, long sweeps; and record the ratios of this version
 	$(BIN)/python -m bench.run --all --record $(BENCH_FLAGS)
 
+docs: $(VENV)/.docs ## build the site into build/website/site (PLAY=no leaves out the page that plays)
+	$(BIN)/python -m website.build --generator $(GENERATOR) $(if $(filter no,$(PLAY)),--no-play)
+
 build: $(VENV)/.base ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build
 
@@ -73,6 +79,7 @@ build: $(VENV)/.base ## build the wheel and the sdist into dist/
 # cannot be written.
 IMPORTS.base := partage.cli partage.client partage.ledger.verify
 IMPORTS.research := jinja2 joblib matplotlib.pyplot numba polars partage.report.reproduce
+IMPORTS.docs := jupytext latex2mathml.converter nbclient zensical
 IMPORTS.server := partage.service.serve partage.service.http.app
 compile-bytecode = $(BIN)/python -c 'import importlib, sys; list(map(importlib.import_module, sys.argv[1:]))' $(1)
 
@@ -120,10 +127,11 @@ requirements: ## regenerate requirements/*.txt from pyproject.toml
 	held="--constraint requirements/dev.txt"; \
 	compile $$held --output-file requirements/base.txt pyproject.toml; \
 	compile $$held --extra research --output-file requirements/research.txt pyproject.toml; \
+	compile $$held --extra docs --output-file requirements/docs.txt pyproject.toml; \
 	compile $$held --extra postgres --output-file requirements/server.txt pyproject.toml; \
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	    | compile $$held --output-file requirements/build.txt -
 
 clean: ## remove .venv, builds and caches (results/ stays)
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench website -type d -name __pycache__ -prune -exec rm -rf {} +

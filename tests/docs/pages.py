@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE
 import partage
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(str(file.relative_to(ROOT)) for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted(str(file.relative_to(ROOT)) for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 class Block(NamedTuple):
@@ -65,3 +65,43 @@ def run_script(script: str, folder: Path, **variables: str) -> list[str]:
     printed = output.read_text(encoding="utf-8")
     assert ended.returncode == 0, printed
     return printed.split("==== block\n")[1:]
+
+
+def shape(text: str) -> list[str]:
+    """Return the lines without what depends on chance: numbers, ids, hashes, mills, the state of an arm, bars."""
+    text = re.sub(r"[0-9a-f]{64}|\bc[0-9a-f]{12}\b", "#", text)
+    text = re.sub(r"-?\d[\d.,]*\d|-?\d", "#", text)
+    text = re.sub(r"(North|East|West) Mill", "a mill", text)
+    text = re.sub(r"^(a mill[^a-z\n]*)[a-z ]+$", r"\1", text, flags=re.MULTILINE)
+    text = re.sub(r"[─├┤●]", "", text)
+    return [line for raw in text.splitlines() if (line := " ".join(raw.split()))]
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """Check that each line on the page was printed, in this order."""
+    rest = iter(shape(printed))
+    for line in shape(shown):
+        assert any(line == found for found in rest), f"{line!r} was not printed:\n{printed}"
+
+
+def run_tutorial(name: str, folder: Path, **variables: str) -> int:
+    """Run a page's blocks in order, check that they print what it shows, and return how many there are."""
+    port = str(free_port())
+    parts, shown = [], []
+    for kind, text in blocks(name):
+        text = text.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+        if kind == "python":  # to be saved under the name in its first line
+            file = re.match(r"# (\w+\.py)\n", text)[1]
+            parts.append(f"cat > {file} <<'END OF FILE'\n{text}END OF FILE\n")
+        elif kind == "sh":
+            text = text.replace("partage serve ", f"partage serve --port {port} ")
+            parts.append(f"echo '==== block'\n{text}")
+            shown.append("")
+        elif kind != "console":  # console: what takes too long, or installs something
+            assert kind == "text"
+            shown[-1] += text
+    printed = run_script("".join(parts), folder, **{"PARTAGE_URL": f"http://127.0.0.1:{port}", **variables})
+    assert len(printed) == len(shown)
+    for promised, found in zip(shown, printed, strict=True):
+        assert_shown(promised, found)
+    return len(shown)
