@@ -26,7 +26,7 @@ EXTRAS = {
     "postgres": ("psycopg",),
     "dask": ("dask", "distributed"),
     "ray": ("ray",),
-    "envs": ("numpy", "numba", "joblib", "gymnasium", "pettingzoo"),
+    "envs": ("gymnasium", "pettingzoo"),
 }
 
 
