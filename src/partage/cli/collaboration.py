@@ -137,6 +137,9 @@ def create(
             "for it: they cannot join in a browser.",
         ),
     ] = False,
+    currency: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What amounts of money are in, such as EUR or hours.")
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -164,6 +167,7 @@ def create(
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
             claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             signed=signed or None,
+            currency=currency,
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
