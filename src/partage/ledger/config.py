@@ -154,7 +154,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "underwriting": underwriting,
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
-        "currency": UNSET if config.currency is None else _checked_currency(config.currency),
+        "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 

@@ -120,6 +120,9 @@ LIMITS: dict[str, dict[str, Any]] = {
 }
 
 
+ENUMS = {name: LIMITS[name] for name in ("rule", "settlement", "alone")}  # which answers keep, too
+
+
 def allowed(field: str) -> str:
     """Return what a field must be, as the end of a sentence.
 

@@ -323,11 +323,11 @@ async def settlement(request: AnyRequest, id: FromPath[str]) -> messages.Settlem
     **described(*READS),
 )
 async def account(request: AnyRequest, id: FromPath[str], agent: FromPath[str]) -> messages.AccountView:
-    """Explain an agent's part of the settlement, arm by arm. An agent may read its own only, also as `me`."""
+    """Explain an agent's part of the settlement, arm by arm. An agent may read its own only."""
     reader = who_of(request).agent
-    if reader is not None and agent not in ("me", reader):
+    if reader is not None and agent != reader:
         raise forbidden("not_permitted", "You may read only your own account.")
-    return await controller_of(request).settlements.account(id, reader or agent)
+    return await controller_of(request).settlements.account(id, agent)
 
 
 @get(
