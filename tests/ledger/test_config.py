@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from partage.ledger.config import DEFAULTS, Config, allowed, checked_config, live_rule
 from partage.ledger.messages import NewCollaboration, checked_new_collaboration, refusal_of
@@ -39,8 +40,9 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "claim_seconds": 60.0,
         "claim_interval": 0.0,
         "signed": False,
+        "currency": None,
     }
-    recorded = {**DEFAULTS, "settlement": "none", "alone": "best"}
+    recorded = {**DEFAULTS, "settlement": "none", "alone": "best", "currency": UNSET}
     recorded["parameters"] = {"lead": 4.0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 

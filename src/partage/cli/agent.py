@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -10,6 +10,9 @@ import typer
 from partage import environment
 from partage.cli.terminal import as_json
 from partage.errors import InputError
+
+if TYPE_CHECKING:
+    from partage.client import Agent
 
 commands = typer.Typer(
     help="Join a collaboration as one of its agents, and compare its ledger with other members.\n\n"
@@ -150,6 +153,89 @@ def compare(
         if problem is not None:
             typer.echo(str(problem))
     raise typer.Exit(0 if problem is None else WRONG)
+
+
+State = Annotated[Path, typer.Argument(metavar="STATE", help="The agent's state file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def _resumed(state: Path) -> "Agent":
+    from partage.client import Agent
+
+    return Agent.resume(state, patience=PATIENCE, listen=False)
+
+
+@commands.command()
+def show(state: State, json: AsJson = False) -> None:
+    """Show the board, and what the agent would receive or pay if the collaboration closed now.
+
+    [bold]partage agent show morel.json[/bold]
+    """
+    with _resumed(state) as agent:
+        board, settlement, shares = agent.board(), agent.settlement(), agent.shares
+        id = agent.id
+    if json:
+        from msgspec import to_builtins
+
+        found = {"agent": id, "shares": shares, "board": to_builtins(board), "settlement": to_builtins(settlement)}
+        typer.echo(as_json(found))
+        return
+    from rich.console import Console
+
+    from partage.report.collaboration_tables import board_table, show_settlement
+
+    console = Console(highlight=False)
+    console.print(f"Agent {id} shares {', '.join(shares) or 'nothing'}.", markup=False)
+    console.print("", board_table(board, console), sep="\n")
+    show_settlement(console, settlement)
+
+
+@commands.command()
+def share(
+    state: State,
+    arm: Annotated[list[str] | None, typer.Argument(metavar="ARM...", help="The arms; none: share nothing.")] = None,
+) -> None:
+    """Share exactly these arms from now on. Earlier broadcasts stay.
+
+    [bold]partage agent share morel.json "Moulin A" "Moulin B"[/bold]
+    """
+    with _resumed(state) as agent:
+        agent.share(arm or [])
+        typer.echo(f"Agent {agent.id} shares {', '.join(agent.shares) or 'nothing'} from now on.")
+
+
+@commands.command()
+def leave(
+    state: State,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Leave the collaboration for good. Broadcasts and the agent's part of the settlement stay.
+
+    [bold]partage agent leave morel.json[/bold]
+    """
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError("Leaving is final, and this is not interactive; pass --yes.")
+        typer.confirm("Leave for good?", abort=True, err=True)
+    with _resumed(state) as agent:
+        agent.leave()
+        typer.echo(f"Agent {agent.id} has left.")
+
+
+@commands.command()
+def ledger(
+    state: State,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file.")] = Path(
+        "ledger.ndjson"
+    ),
+) -> None:
+    """Download the ledger as the agent may see it, for partage verify.
+
+    [bold]partage agent ledger morel.json -o morel.ndjson && partage verify morel.ndjson --state morel.json[/bold]
+    """
+    with _resumed(state) as agent:
+        agent.ledger(output)
+    typer.echo(f"Wrote {output}; check it with: partage verify {output} --state {state}")
 
 
 def _invitation(link: str, collaboration: str | None) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """The operator's commands, against a running controller."""
 
 import csv
+import re
 import sys
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ commands = typer.Typer(
 )
 
 Url = Annotated[str, typer.Option(metavar="URL", envvar=environment.URL, help="The controller's address.")]
-Member = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3.")]
+Member = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, such as a3, or its name.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
@@ -37,7 +38,9 @@ TokenFile = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The collaboration's id, as the command list shows it.")]
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="The collaboration's id, as the command list shows it, or its name.")
+]
 LOCAL = "http://127.0.0.1:8000"
 
 
@@ -45,6 +48,31 @@ def _operator(url: str, token_file: Path | None) -> "Operator":
     from partage.client import Operator
 
     return Operator(url, _token(token_file))
+
+
+def _found(operator: "Operator", given: str) -> str:
+    """Return the id of a collaboration, from its id or its name."""
+    if re.fullmatch("c[0-9a-f]{12}", given):
+        return given
+    found = [one.id for one in operator.collaborations() if given in (one.id, one.name)]
+    return _only("collaboration", given, found, "partage collaboration list")
+
+
+def _member(operator: "Operator", id: str, given: str) -> str:
+    """Return the id of an agent, from its id or its name."""
+    if re.fullmatch("a[1-9][0-9]*", given):
+        return given
+    found = [one.agent for one in operator.agents(id) if one.name == given]
+    return _only("agent", given, found, f"partage collaboration settlement {id}")
+
+
+def _only(what: str, given: str, found: list[str], command: str) -> str:
+    """Return the one id that was found."""
+    if not found:
+        raise InputError(f"No {what} has the id or name {given}; {command} lists what there is.")
+    if len(found) > 1:
+        raise InputError(f"Several have the name {given}: {', '.join(found)}; use an id.")
+    return found[0]
 
 
 def _token(file: Path | None) -> str:
@@ -137,6 +165,9 @@ def create(
             "for it: they cannot join in a browser.",
         ),
     ] = False,
+    currency: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What amounts of money are in, such as EUR or hours.")
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -164,6 +195,7 @@ def create(
             claim_seconds=None if claim_seconds is None else _number("claim-seconds", claim_seconds),
             claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             signed=signed or None,
+            currency=currency,
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
@@ -255,6 +287,7 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
     [bold]partage collaboration show c0123456789ab[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
         about, board = operator.collaboration(id), operator.board(id)
     if json:
         typer.echo(as_json(_builtins(about) | {"board": _builtins(board)}))
@@ -283,6 +316,8 @@ def set_aside(
     [bold]partage collaboration set-aside c0123456789ab a3 --reason "Its scale was broken until May 3."[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
+        agent = _member(operator, id, agent)
         found = operator.set_aside(id, agent, reason)
     if json:
         typer.echo(as_json(_builtins(found)))
@@ -300,6 +335,8 @@ def token(id: Id, agent: Member, url: Url = LOCAL, token_file: TokenFile = None,
     [bold]partage collaboration token c0123456789ab a3[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
+        agent = _member(operator, id, agent)
         made = operator.token(id, agent)
     typer.echo(as_json({"agent": made.agent, "token": made.token}) if json else made.token)
 
@@ -311,6 +348,8 @@ def revoke(id: Id, agent: Member, url: Url = LOCAL, token_file: TokenFile = None
     [bold]partage collaboration revoke c0123456789ab a3[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
+        agent = _member(operator, id, agent)
         operator.revoke_token(id, agent)
     typer.echo(f"The token of {agent} has ended; partage collaboration token makes another.")
 
@@ -331,6 +370,8 @@ def remove(
     [bold]partage collaboration remove c0123456789ab a3 --reason "It reports results that nobody can repeat."[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
+        agent = _member(operator, id, agent)
         found = operator.remove(id, agent, reason)
     if json:
         typer.echo(as_json(_builtins(found)))
@@ -352,6 +393,7 @@ def invite(
     [bold]partage collaboration invite c0123456789ab --count 3 --hours 48[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
         made = operator.invite(id, count, hours=hours)
         links = [operator.link(id, code) for code in made.invites]
     if json:
@@ -373,6 +415,7 @@ def close(
     [bold]partage collaboration close c0123456789ab --yes[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
         about = operator.collaboration(id)
         if not yes and not about.closed:
             if not sys.stdin.isatty():
@@ -410,6 +453,7 @@ def settlement(
     if as_csv and json:
         raise InputError("Use --csv or --json, not both.")
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
         found = operator.settlement(id)
     if as_csv:
         _write_csv(found)
@@ -448,6 +492,7 @@ def ledger(
     [bold]partage collaboration ledger c0123456789ab -o bakers.ndjson[/bold]
     """
     with _operator(url, token_file) as operator:
+        id = _found(operator, id)
         if str(out) == "-":
             for part in operator.ledger_parts(id):
                 sys.stdout.buffer.write(part)

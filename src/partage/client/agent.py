@@ -19,6 +19,7 @@ from partage.client.base import (
     BaseAgent,
     Options,
     answer_of,
+    first_patience,
     lost_by,
     request_of,
     resumed,
@@ -102,7 +103,7 @@ class Agent(BaseAgent):
         try:
             agent._protocol.check_forked()
             if not agent._protocol.saved.token:
-                agent._run(agent._protocol.join(invite))
+                agent._run(agent._protocol.join(invite, first_patience(options)))
             elif set(shares) != set(agent.shares):
                 agent.share(shares)
         except BaseException:

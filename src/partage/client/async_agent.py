@@ -18,6 +18,7 @@ from partage.client.base import (
     BaseAgent,
     Options,
     answer_of,
+    first_patience,
     lost_by,
     request_of,
     resumed,
@@ -74,7 +75,7 @@ class AsyncAgent(BaseAgent):
         try:
             agent._protocol.check_forked()
             if not agent._protocol.saved.token:
-                await agent._run(agent._protocol.join(invite))
+                await agent._run(agent._protocol.join(invite, first_patience(options)))
             elif set(shares) != set(agent.shares):
                 await agent.share(shares)
         except BaseException:

@@ -115,6 +115,14 @@ class BaseAgent:
         write_atomically(self._path, content, OWNER_ONLY)
 
 
+JOINING = 5.0  # seconds to try to join: nothing is lost yet, and the address may be wrong
+
+
+def first_patience(options: Options) -> float | None:
+    """Return for how long to try to join; None: as long as for other requests, as the caller asked for."""
+    return JOINING if options.get("patience") is None and options.get("transport") is None else None
+
+
 def saved_or_new(
     url: str,
     collaboration: str,

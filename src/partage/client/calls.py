@@ -99,15 +99,17 @@ class Calls:
             if isinstance(reply, Answer):  # the pause comes on top, so that all who were told the same do not meet
                 pause += reply.retry_after or 0.0
             if self._clock() + pause - began > patience:
-                raise self._unreachable(reply)
+                raise self._unreachable(reply, patience)
             longest = min(2 * longest, LONGEST_PAUSE)
             yield Wait(pause)
 
-    def _unreachable(self, reply: Answer | Lost | None) -> Unreachable:
+    def _unreachable(self, reply: Answer | Lost | None, patience: float) -> Unreachable:
         why = reply.why if isinstance(reply, Lost) else f"status {reply.status}" if reply else "no reply"
+        rest = "Check the address."
+        if self._saved.token:
+            rest = "Pending reports are kept and sent with the next call."
         return Unreachable(
-            f"The controller at {self._saved.url} did not answer for {self._patience:g} seconds ({why}). "
-            "Pending reports are kept and sent with the next call."
+            f"The controller at {self._saved.url} did not answer for {patience:g} seconds ({why}). {rest}"
         )
 
 

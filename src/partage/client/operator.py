@@ -18,6 +18,7 @@ from partage.client.pulls import checked_names
 from partage.errors import InputError
 from partage.files import write_atomically
 from partage.ledger.messages import (
+    AccountView,
     AgentView,
     BoardView,
     CollaborationView,
@@ -86,6 +87,7 @@ class Operator:
         claim_seconds: float | None = None,
         claim_interval: float | None = None,
         signed: bool | None = None,
+        currency: str | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -116,6 +118,8 @@ class Operator:
         signed
             Whether members sign their requests, so that nobody else can make them in their names. They then need
             Partage's client, or another program with a key: a browser is not enough.
+        currency
+            What amounts of money are in, e.g. "EUR" or "hours"; pages and tables show it.
         invites
             How many agents may join.
         request
@@ -138,6 +142,7 @@ class Operator:
             "claim_seconds": claim_seconds,
             "claim_interval": claim_interval,
             "signed": signed,
+            "currency": currency,
             "invites": invites,
             "request": request,
         }
@@ -210,6 +215,10 @@ class Operator:
     def settlement(self, id: str) -> SettlementView:
         """Return who gets and pays what; before the close, as if it closed now."""
         return self._call(SettlementView, "GET", _path(id, "/settlement"))
+
+    def account(self, id: str, agent: str) -> AccountView:
+        """Return how the amounts of an agent come about, arm by arm."""
+        return self._call(AccountView, "GET", _path(id, f"/agents/{_word('agent', agent)}/account"))
 
     def close(self, id: str) -> SettlementView:
         """Close a collaboration permanently and return its settlement; closing it again returns the same."""

@@ -127,8 +127,10 @@ class Protocol:
 
     # joining and leaving, consent
 
-    def join(self, invite: str) -> Steps[None]:
+    def join(self, invite: str, patience: float | None = None) -> Steps[None]:
         """Join. The request's id and the agent's key are written to disk first.
+
+        `patience` is for how many seconds to try, if less than for other requests.
 
         After a crash the same request returns the same token and receipt, so the token is written only once the
         receipt is checked.
@@ -137,7 +139,7 @@ class Protocol:
         saved.key = saved.key or new_key(self._random_bytes)
         saved.nonce = saved.nonce or new_nonce(self._random_bytes)
         yield from self.save()
-        joined = self._calls.decode(Joined, (yield from self._join(invite)))
+        joined = self._calls.decode(Joined, (yield from self._join(invite, patience)))
         saved.agent, saved.token, self.terms = joined.agent, joined.token, joined.terms
         yield from self.following.configure()
         row = Sent(events.Join, agent=joined.agent, name=saved.name, shares=self.following.numbers_of(saved.shares))
@@ -154,7 +156,7 @@ class Protocol:
         self._claims.unsure = False
         yield from self.save()
 
-    def _join(self, invite: str) -> Steps[Answer]:
+    def _join(self, invite: str, patience: float | None) -> Steps[Answer]:
         """Send the request to join."""
         saved = self.saved
         key = saved.private_key
@@ -171,7 +173,7 @@ class Protocol:
         )
         try:
             headers = self._signer.joining(body)
-            return (yield from self._calls.send("POST", "/agents", body, invite, headers))
+            return (yield from self._calls.send("POST", "/agents", body, invite, headers, patience))
         except Refused as refused:  # release 0.1 takes neither, and sends no codes
             if refused.status not in (400, 422) or refused.code not in ("", "unknown_field"):
                 raise

@@ -16,6 +16,7 @@ from partage.ledger.events import FORMAT, Create
 from partage.ledger.fields import (
     LEAST_MONEY,
     LONGEST_CLAIM,
+    LONGEST_CURRENCY,
     LONGEST_HORIZON,
     MOST_ARMS,
     MOST_MONEY,
@@ -31,6 +32,7 @@ from partage.ledger.fields import (
 from partage.ledger.refusals import invalid
 from partage.rules import Rule, live_parameters, live_rules, make_rule
 from partage.rules.network_glr import check_arms
+from partage.rules.weighing import Weighed
 from partage.settle import ALONE, SETTLEMENTS, Settlement, settlement_for
 from partage.tape import Draws
 
@@ -63,8 +65,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     alone, coverage
         The learner that agents could play alone instead, which limits what they pay, and the probability with which
         an equal share covers. None: the default, which depends on the settlement.
-    value
-        Money per unit of reward.
+    value, currency
+        Money per unit of reward, and what amounts are in, e.g. EUR or hours; None: not stated.
     claim_seconds
         How long a claim waits for its report.
     claim_interval
@@ -89,6 +91,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claim_seconds: float = 60.0
     claim_interval: float = 0.0
     signed: bool = False
+    currency: str | None = None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -151,14 +154,23 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "underwriting": underwriting,
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
+        "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {6: (), 5: (), 4: ("signed",)}
+_LATER: dict[int, tuple[str, ...]] = {6: (), 5: ("currency",), 4: ("signed", "currency")}
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
+
+
+def _checked_currency(currency: str) -> str:
+    """Return the name of a currency or unit, which stands behind every amount."""
+    found = checked_name("currency", currency)
+    if len(found) > LONGEST_CURRENCY:
+        raise not_allowed("currency")
+    return found
 
 
 def _check_compared(rule: "LiveRule", arms: int) -> None:
@@ -235,6 +247,9 @@ class LiveRule(Rule, Protocol):
 
     def shown(self, board: Board) -> Any:
         """Return what the board shows of the rule's public state."""
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return the rule's own evidence against each arm."""
 
     def leading(self, board: Board) -> int | None:
         """Return the arm that a commit pulls; None if that is the active arm with the highest mean."""

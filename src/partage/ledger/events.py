@@ -29,6 +29,7 @@ format release terms
 6      0.2     A `join` may declare the member's own `horizon`, at most the collaboration's, and its `pace`. `used-up`
                events name arms whose sharers have all used their horizons; such an arm does not hold others back.
                Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
+               The configuration may state a `currency`.
 ====== ======= ===================================================================================================
 """
 
@@ -93,6 +94,8 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     signed: bool | UnsetType = UNSET
     key: str | UnsetType = UNSET
     tie_commitment: str | UnsetType = UNSET
+    # From format 6 on, if it is stated: what amounts of money are in.
+    currency: str | UnsetType = UNSET
 
 
 class Join(Requested, frozen=True, kw_only=True, tag="join"):

@@ -22,6 +22,7 @@ MOST_INVITES = 1000
 MOST_HOURS = 8760
 MOST_RUNS = 1000  # in one report of commit pulls
 LONGEST_NAME = 100
+LONGEST_CURRENCY = 12
 LONGEST_REASON = 500
 LONGEST_HORIZON = 10**15  # every JSON reader keeps whole numbers of this size exact
 MOST_PACE = 1e9  # pulls per hour
@@ -55,6 +56,7 @@ _ALLOWED = {
     ),
     "underwriting": f"a number from 0 to {MOST_MONEY:,.0f}: the most money that the operator can lose",
     "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
+    "currency": f"a text of 1 to {LONGEST_CURRENCY} characters: what amounts are in, such as EUR or hours",
     "signed": "true or false: whether members sign their requests",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
@@ -99,6 +101,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "prepaid": {"minimum": LEAST_MONEY, "maximum": MOST_MONEY},
     "underwriting": {"minimum": 0, "maximum": MOST_MONEY},
     "claim_interval": {"minimum": 0, "maximum": LONGEST_CLAIM},
+    "currency": _text(LONGEST_CURRENCY),
     "invites": {"minimum": 0, "maximum": MOST_INVITES},
     "NewInvites.invites": {"minimum": 1, "maximum": MOST_INVITES},
     "hours": {"exclusive_minimum": 0, "maximum": MOST_HOURS},
@@ -115,6 +118,9 @@ LIMITS: dict[str, dict[str, Any]] = {
     "version": {"minimum": 0},
     "pulls": {"minimum": 1},
 }
+
+
+ENUMS = {name: LIMITS[name] for name in ("rule", "settlement", "alone")}  # which answers keep, too
 
 
 def allowed(field: str) -> str:

@@ -351,7 +351,7 @@ class CollaborationView(Struct):
     lose or if nothing can be lost. If `named_commits` is false, commits earn nothing and are reported as a number.
     `terms` says what the settlement means for a member, and what members see of each other at the close.
     `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
-    is true, members sign their requests.
+    is true, members sign their requests. `currency` is what amounts are in; empty if that is not stated.
     """
 
     id: str
@@ -381,6 +381,7 @@ class CollaborationView(Struct):
     signed: bool = False
     key: str = ""
     terms: str = ""
+    currency: str = ""
 
 
 class AgentView(Struct):
@@ -463,6 +464,51 @@ class SettlementView(Struct):
     salts: dict[str, str] = {}
     disagreements: list[Disagreement] = []
     out: Out | None = None
+
+
+class PaidArm(Struct):
+    """An arm in an account: the agent's pulls of it, and what they are worth.
+
+    `pulls` are those that the settlement pays for, `rate` is the gap that one of them is settled at, in units of
+    reward (0 for arms that may still be the best), and `amount` is pulls x rate x value, in micro-units.
+    """
+
+    arm: str
+    explore: int
+    commit: int
+    pulls: int
+    rate: float
+    amount: int
+
+
+class AccountView(Struct):
+    """How the amounts of one agent come about, in micro-units. Before the close: if it closed now.
+
+    `earned` is the sum over the arms, `scale` the fraction of it that is paid, and `compensation` what is paid, which
+    is rounded once. The charge is the `common_charge`, but at most the `ceiling`; null if there is none. `prepaid`
+    and `underwriting` are D and U. `text` says all of this in sentences.
+    """
+
+    agent: str
+    name: str
+    closed: bool
+    settlement: str
+    value: float
+    currency: str
+    arms: list[PaidArm]
+    earned: int
+    scale: float
+    compensation: int
+    common_charge: int | None
+    ceiling: int | None
+    charge: int
+    net: int
+    prepaid: int
+    underwriting: int | None
+    members: int
+    fee: float
+    pays_commits: bool
+    text: list[str] = []
 
 
 # --- checks ---------------------------------------------------------------------------------------------------

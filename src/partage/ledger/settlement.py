@@ -49,8 +49,8 @@ class Inputs(NamedTuple):
         From the configuration.
     board
         The board, without `by_member`: no settlement reads it, and it is large.
-    agents
-        The agents, in order of joining.
+    agents, names
+        The agents, in order of joining, and the names of the arms.
     named, format
         Whether commits are settled with their arms, and the collaboration's format.
     closed
@@ -67,6 +67,7 @@ class Inputs(NamedTuple):
     fee: float
     board: Board
     agents: tuple[Row, ...]
+    names: tuple[str, ...]
     named: bool
     format: int
     closed: Close | None
@@ -103,7 +104,9 @@ def inputs(state: State) -> Inputs:
     board = state.board.copy(by_member=False)
     terms = (state.settlement, config.value, config.fee)
     found = (disagreement_views(state), out_view(state))
-    return Inputs(state.seq, *terms, board, agents, state.names_commits, state.format, state.closed, *found)
+    return Inputs(
+        state.seq, *terms, board, agents, config.arms, state.names_commits, state.format, state.closed, *found
+    )
 
 
 def settled(given: Inputs) -> Settled:

@@ -150,6 +150,7 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         signed=config.signed is True,
         key=key if config.key is UNSET else config.key,
         terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
+        currency="" if config.currency is UNSET else config.currency,
     )
 
 

@@ -5,9 +5,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from partage.board import Board, Pull, Record
+from partage.board import Board, Pull, Record, radius
 from partage.rules.exploring import BALANCE, checked_balance, explore_or_commit, within_balance
 from partage.rules.rule import ANY_RULE, BuiltIn, Parameter
+from partage.rules.weighing import Weighed, by_intervals
 from partage.tape import Draws
 
 
@@ -55,6 +56,10 @@ class BalancedETC(BuiltIn):
             leaving.remove(board.best(active))
         for arm in leaving:
             board.active[arm] = False
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return how many more broadcasts separate each arm's interval."""
+        return by_intervals(board, [radius(board.horizon, count) for count in board.counts])
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None

@@ -11,7 +11,7 @@ from partage.checks import number_from, one_of
 from partage.compiled import shared
 from partage.errors import InputError
 from partage.evidence import apart, free_evidence, mixture_loss
-from partage.rules.betting import bets_on, betting_threshold, evidence_of, revise_by_betting
+from partage.rules.betting import bets_on, betting_threshold, evidence_of, revise_by_betting, weigh_bets
 from partage.rules.exploring import explore_or_commit
 from partage.rules.indifference import is_indifferent
 from partage.rules.influence import (
@@ -22,10 +22,12 @@ from partage.rules.influence import (
     can_be_settled,
     checked_tolerate,
     is_beaten,
+    net_below,
     worst_of,
     worth,
 )
 from partage.rules.rule import Parameter
+from partage.rules.weighing import Weighed, growth, weighed
 from partage.tape import Draws
 
 EVIDENCE = ("likelihood", "betting")
@@ -49,6 +51,25 @@ def net_evidence(record: Record, arm: int, other: int) -> float:
     counts, sums = record.counts, record.sums
     evidence = _apart(counts[arm], sums[arm], counts[other], sums[other])
     return evidence - _loss(counts[arm], sums[arm]) - _loss(counts[other], sums[other])
+
+
+def weigh_by_likelihood(board: Board, leader: int | None, tolerate: int = 0, worst: bool = False) -> Weighed:
+    """Return the evidence against each arm, less both losses, and how much more of it is needed."""
+    threshold = elimination_threshold(board.arms, board.horizon)
+
+    def weigh(arm: int) -> tuple[float, float]:
+        assert leader is not None
+        counts, sums = board.record.counts, board.record.sums
+        record = (counts[arm], sums[arm], counts[leader], sums[leader])
+        if tolerate:
+            record = worst_of(board, arm, leader, tolerate)
+        n, s, k, w = record
+        if not n or not k:
+            return 0.0, math.inf
+        net = worst_evidence(board, arm, leader) if worst else net_below(n, s, k, w)
+        return net, growth(below(n, s, k, w), threshold + _loss(n, s) + _loss(k, w))
+
+    return weighed(board, leader, threshold, weigh)
 
 
 def checked_lead(lead: object) -> float:
@@ -239,6 +260,12 @@ class BalancedGLR(ToleratesLiars):
         if self.late == "worst":
             return worst_evidence(board, arm, leader) >= threshold
         return net_evidence(board.record, arm, leader) >= threshold
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return the evidence that each arm is worse than the leader."""
+        if self.evidence == "betting":
+            return weigh_bets(board)
+        return weigh_by_likelihood(board, self._leader(board), self.tolerate, self.late == "worst")
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None

@@ -5,8 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from partage.betting import GRID, contest, largest_bet, lost, pooled_mean, won
+from partage.betting import GRID, LOG_MIXED, contest, largest_bet, log_wealth, lost, pooled_mean, won
 from partage.board import Board, Record
+from partage.rules.weighing import Weighed, growth, weighed
 
 _NO_BETS = [0.0] * GRID
 _NOTHING = [0, 0.0, _NO_BETS]  # count, sum, row of bets
@@ -83,6 +84,24 @@ def revise_by_betting(board: Board, slack: float = 0.0) -> None:
         # Also if the arm is eliminated: where rounding decides that, another machine may keep it, with this evidence.
         if arm in (i, leader) or leader != before:
             state["evidence"][i] = _evidence(board, i, leader)
+
+
+def weigh_bets(board: Board) -> Weighed:
+    """Return what the bets against each arm have won, as the logarithm of the wealth at the pooled mean."""
+    threshold, state, bets = betting_threshold(board.horizon), board.state, bets_on(board)
+
+    def weigh(arm: int) -> tuple[float, float]:
+        if not state["against"][arm]:
+            return 0.0, math.inf
+        leaders, own = state["leaders"], state["led"][arm] or _NOTHING
+        led, count, total = leaders[0] - own[0], bets.counts[arm], bets.record.sums[arm]
+        q = pooled_mean(count, total, led, leaders[1] - own[1])
+        won_so_far = log_wealth(q, count, state["against"][arm], led, leaders[2], own[2])[0]
+        # The test asks for the least wealth over all q, which may still be below the threshold.
+        shown = min(won_so_far, threshold) if board.active[arm] else won_so_far
+        return shown, growth(state["evidence"][arm], threshold + LOG_MIXED, 0.0)
+
+    return weighed(board, state["leader"] if state else None, threshold, weigh)
 
 
 def _settled(state: dict[str, Any], arm: int, reward: float) -> dict[str, Any]:

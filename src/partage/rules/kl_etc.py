@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from partage.board import Board, Pull, Record
-from partage.rules.balanced_glr import elimination_threshold, net_evidence
+from partage.rules.balanced_glr import elimination_threshold, net_evidence, weigh_by_likelihood
 from partage.rules.exploring import BALANCE, checked_balance, explore_or_commit, within_balance
 from partage.rules.influence import (
     TOLERATE,
@@ -15,6 +15,7 @@ from partage.rules.influence import (
     is_beaten,
     reporters,
 )
+from partage.rules.weighing import Weighed
 from partage.tape import Draws
 
 
@@ -62,6 +63,12 @@ class KLETC(ToleratesLiars):
         for arm in leaving:
             board.active[arm] = False
         board.leading = self.leading(board)
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return the evidence that each arm is worse than the one with the highest mean."""
+        seen = [arm for arm in range(board.arms) if board.counts[arm]]
+        leader = board.best(seen) if seen else None
+        return weigh_by_likelihood(board, leader, self.tolerate)
 
     def decide(
         self, board: Board, shares: Collection[int], own: Record | None = None, draws: Draws | None = None

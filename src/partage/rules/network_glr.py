@@ -15,6 +15,7 @@ from partage.errors import InputError
 from partage.rules.balanced_glr import checked_lead
 from partage.rules.exploring import explore_or_commit
 from partage.rules.rule import BuiltIn, Parameter
+from partage.rules.weighing import Weighed, growth, weighed
 from partage.tape import Draws
 
 if TYPE_CHECKING:
@@ -130,6 +131,25 @@ class NetworkGLR(BuiltIn):
             board.active[arm] = board.public[arm] and (arm not in compared or arm == leader or arm in kept)
         state["leader"] = board.leading = leader
         state["effects"] = [best[arm] - best[leader or 0] if arm in compared else None for arm in range(board.arms)]
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return the strongest evidence that each arm is worse than some other, by contrasts within members."""
+        threshold, state = math.log(max(1, board.arms - 1) * board.horizon), board.state or _fresh(board.arms)
+
+        def weigh(arm: int) -> tuple[float, float]:
+            best, factor = -math.inf, math.inf
+            for other in range(board.arms):
+                if other != arm:
+                    at = pair(max(arm, other), min(arm, other))
+                    score = state["scores"][at] if other > arm else -state["scores"][at]
+                    information = state["information"][at]
+                    best = max(best, net_information(score, information, RHO))
+                    if score > 0.0:
+                        raw = score * score / (2.0 * (information + RHO))
+                        factor = min(factor, growth(raw, threshold + 0.5 * math.log((information + RHO) / RHO), 0.5))
+            return best, factor
+
+        return weighed(board, state["leader"], threshold, weigh)
 
     def _beaten(self, state: dict[str, Any], arm: int, arms: int, threshold: float) -> bool:
         """Whether the contrast to some other arm shows that the other is better."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from partage.board import Board, Pull, Record
+from partage.rules.weighing import Weighed
 from partage.tape import Draws
 
 if TYPE_CHECKING:
@@ -165,6 +166,10 @@ class BuiltIn:
     def shown(self, board: Board) -> Any:
         """Return what the board of a live collaboration shows of the rule's public state."""
         return board.state
+
+    def weigh(self, board: Board) -> Weighed | None:
+        """Return the rule's own evidence against each arm, for people to see; None if it eliminates nothing."""
+        return None
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""

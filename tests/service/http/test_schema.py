@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from tests.support.api import NAMED, TOKEN, Host, Speaker, connected, serving
 
@@ -43,6 +44,7 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("get", f"{ONE}/board"): {200, 304} | READING,
     ("get", f"{ONE}/events"): {200, 422} | READING,
     ("get", f"{ONE}/settlement"): {200} | READING,
+    ("get", f"{ONE}/agents/{{agent}}/account"): {200} | READING,
     ("get", f"{ONE}/ledger"): {200} | READING,
     ("post", f"{ONE}/ask"): {200, 204} | WRITING,
     ("post", f"{ONE}/tell"): {200, 404} | WRITING,
@@ -164,10 +166,11 @@ def test_rules_settlements_and_defaults(schema: dict[str, Any]) -> None:
 def test_the_limits_of_fields(schema: dict[str, Any]) -> None:
     kinds = schema["components"]["schemas"]
     new = kinds["NewCollaboration"]["properties"]
-    assert (new["horizon"]["type"], new["horizon"]["minimum"], new["horizon"]["maximum"]) == ("number", 2, 10**15)
+    assert (new["horizon"]["type"], new["horizon"]["minimum"], new["horizon"]["maximum"]) == ("integer", 2, 10**15)
     assert (new["arms"]["minItems"], new["arms"]["maxItems"], new["arms"]["uniqueItems"]) == (1, 1000, True)
     assert (new["arms"]["items"]["minLength"], new["arms"]["items"]["maxLength"]) == (1, 100)
-    assert kinds["Tell"]["properties"]["reward"] == {"type": "number", "minimum": 0, "maximum": 1}
+    reward = kinds["Tell"]["properties"]["reward"]
+    assert (reward["type"], reward["minimum"], reward["maximum"]) == ("number", 0, 1)
     assert kinds["Commits"]["properties"]["runs"]["maxItems"] == 1000
     assert kinds["NewInvites"]["properties"]["invites"]["minimum"] == 1
     named = {name for kind in REQUESTS for name in kinds[kind]["properties"]}
@@ -311,6 +314,7 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(host, "POST", f"/agents/{bob.agent}/token")
     see(host, "DELETE", f"/agents/{bob.agent}/token")
     see(host, "POST", f"/agents/{bob.agent}/remove", {"reason": "It joined by mistake."})
+    see(host, "GET", "/agents/a1/account")
     see(host, "POST", "/close")
     see(ann, "POST", "/ask")
     for path in ("/health", "/ready"):
@@ -324,3 +328,36 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     }
     assert well - left <= seen
     assert {status for _, _, status in seen} >= {400, 401, 403, 404, 409, 413, 422}
+
+
+def test_every_call_has_a_name_a_group_and_a_description(schema: dict[str, Any]) -> None:
+    calls = [call for item in schema["paths"].values() for call in item.values()]
+    ids = [call["operationId"] for call in calls]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", one) for one in ids)
+    groups = {tag["name"] for tag in schema["tags"]}
+    assert all(len(call["tags"]) == 1 and call["tags"][0] in groups and call["summary"] for call in calls)
+    assert all(one["description"] for call in calls for one in call.get("parameters", ()))
+
+
+def test_every_object_and_every_field_of_a_request_is_described(schema: dict[str, Any]) -> None:
+    for name, kind in schema["components"]["schemas"].items():
+        assert kind["description"].endswith("."), name
+        if kind.get("additionalProperties") is False:
+            for field, part in kind["properties"].items():
+                assert "$ref" in part or part.get("description"), (name, field)
+
+
+def test_examples_are_requests(schema: dict[str, Any]) -> None:
+    found = {name: kind["examples"] for name, kind in schema["components"]["schemas"].items() if "examples" in kind}
+    assert {"NewCollaboration", "NewAgent", "Tell"} <= set(found)
+    for name, (example,) in found.items():
+        msgspec.convert(example, getattr(wire, name))
+        assert fits(example, schema["components"]["schemas"][name], schema), name
+
+
+def test_answers_name_the_values_that_a_field_can_have(schema: dict[str, Any]) -> None:
+    kinds = schema["components"]["schemas"]
+    for name in ("CollaborationView", "BoardView"):
+        assert kinds[name]["properties"]["rule"]["enum"] == list(live_rules())
+    assert kinds["SettlementView"]["properties"]["settlement"]["enum"] == list(SETTLEMENTS)

@@ -12,7 +12,7 @@ from litestar.response import Stream
 from partage import __version__
 from partage.ledger import messages, signatures
 from partage.ledger.fields import checked_request
-from partage.ledger.refusals import invalid
+from partage.ledger.refusals import forbidden, invalid
 from partage.ledger.settlement import own_view
 from partage.ledger.terms import warnings_of
 from partage.ledger.views import collaboration_view
@@ -322,6 +322,20 @@ async def settlement(request: AnyRequest, id: FromPath[str]) -> messages.Settlem
 
 
 @get(
+    "/collaborations/{id:str}/agents/{agent:str}/account",
+    middleware=[reader_only, costly("settlement")],
+    summary="Read how an agent's amounts come about",
+    **described(*READS),
+)
+async def account(request: AnyRequest, id: FromPath[str], agent: FromPath[str]) -> messages.AccountView:
+    """Explain an agent's part of the settlement, arm by arm. An agent may read its own only."""
+    reader = who_of(request).agent
+    if reader is not None and agent != reader:
+        raise forbidden("not_permitted", "You may read only your own account.")
+    return await controller_of(request).settlements.account(id, agent)
+
+
+@get(
     "/collaborations/{id:str}/ledger",
     middleware=[reader_only, downloading],
     summary="Read the ledger (NDJSON)",
@@ -545,5 +559,21 @@ API: list[Any] = [
     revoke,
     close,
 ]
-API += [board, events, settlement, ledger, join, draw, reveal, ask, tell, commits, me, consent, rotate, leave]
+API += [
+    board,
+    events,
+    settlement,
+    account,
+    ledger,
+    join,
+    draw,
+    reveal,
+    ask,
+    tell,
+    commits,
+    me,
+    consent,
+    rotate,
+    leave,
+]
 API += TRANSPARENCY

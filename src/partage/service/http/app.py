@@ -22,7 +22,7 @@ from partage.service.http import api
 from partage.service.http.gate import Gate
 from partage.service.http.limits import Guard, Limits
 from partage.service.http.responses import FAILURES, careful
-from partage.service.http.schema import add_facts
+from partage.service.http.schema import add_facts, operation_id
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
 from partage.service.runtime.controller import Controller
@@ -139,6 +139,7 @@ def create_app(
             version=__version__,
             description="The live controller: many parties learn together which option is best.",
             path="/schema",
+            operation_id_creator=operation_id,
             render_plugins=[JsonRenderPlugin(path=["/openapi.json", "/"]), YamlRenderPlugin()],
             components=Components(security_schemes=dict(schemes)),
         ),

@@ -1,5 +1,6 @@
 """The parts of the OpenAPI document that the framework cannot derive."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,12 @@ from litestar.openapi.spec import (
     Parameter,
     RequestBody,
     Schema,
+    Tag,
 )
 
 from partage.ledger import messages
-from partage.ledger.fields import LIMITS
-from partage.ledger.receipts import HEADER
+from partage.ledger.fields import ENUMS, LIMITS, allowed
+from partage.ledger.receipts import HEADER, Receipt
 from partage.ledger.refusals import CODES
 
 ERRORS = {
@@ -138,8 +140,76 @@ _KEYWORDS = {
 }
 
 
+# The name and the group of each call in the document, by the name of its handler.
+OPERATIONS = {
+    "create": ("create_collaboration", "collaborations"),
+    "collaborations": ("list_collaborations", "collaborations"),
+    "collaboration": ("read_collaboration", "collaborations"),
+    "close": ("close_collaboration", "collaborations"),
+    "agents": ("list_agents", "members"),
+    "set_aside": ("set_agent_aside", "members"),
+    "remove": ("remove_agent", "members"),
+    "renew": ("renew_agent_token", "members"),
+    "revoke_token": ("revoke_agent_token", "members"),
+    "invite": ("create_invites", "invites"),
+    "invites": ("list_invites", "invites"),
+    "revoke": ("revoke_invite", "invites"),
+    "join": ("join", "members"),
+    "me": ("read_me", "members"),
+    "consent": ("change_shares", "members"),
+    "rotate": ("rotate_token", "members"),
+    "leave": ("leave", "members"),
+    "ask": ("ask", "play"),
+    "tell": ("tell", "play"),
+    "commits": ("report_commits", "play"),
+    "draw": ("read_draw", "play"),
+    "reveal": ("reveal_nonce", "play"),
+    "board": ("read_board", "play"),
+    "events": ("follow_board", "play"),
+    "settlement": ("read_settlement", "settlement"),
+    "account": ("read_account", "settlement"),
+    "ledger": ("read_ledger", "ledger"),
+    "checkpoint": ("read_checkpoint", "ledger"),
+    "proof": ("read_proof", "ledger"),
+    "cosign": ("cosign", "ledger"),
+    "cosignatures": ("list_cosignatures", "ledger"),
+    "health": ("read_health", "monitoring"),
+    "ready": ("read_ready", "monitoring"),
+}
+
+# A body that each call takes as it is, once its names and numbers are those of the collaboration.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "NewCollaboration": {"name": "Bakers", "arms": ["Moulin A", "Moulin B"], "horizon": 2000, "prepaid": 20.0},
+    "NewInvites": {"invites": 3, "hours": 48.0},
+    "NewAgent": {"name": "Morel", "shares": ["Moulin A"], "request": "morel-joins"},
+    "Ask": {"request": "morel-17"},
+    "Tell": {"pull": 17, "reward": 0.75},
+    "Commits": {"request": "morel-18", "runs": [{"version": 12, "arm": "Moulin A", "pulls": 40}]},
+    "Consent": {"shares": ["Moulin A", "Moulin B"]},
+    "SetAside": {"reason": "The scales were broken in May."},
+    "Remove": {"reason": "Closed their bakery."},
+    "Reveal": {"nonce": "00112233445566778899aabbccddeeff"},
+}
+_COUNTS = ("broadcasts", "sharers", "claims", "lapses", "agents", "version", "clock", "explore", "commit", "pulls")
+_PLACES = {"id": "The collaboration's id.", "agent": "An agent's id.", "invite_id": "An invite's id."}
+
+
+def operation_id(handler: Any, method: Any, path: Any) -> str:
+    """Return the name of a call, from which generators make the name of a function."""
+    return OPERATIONS[handler.handler_name][0]
+
+
 def add_facts(document: OpenAPI) -> None:
-    """Add the codes of refusals, the limits of each field of a request, and the header that receipts continue."""
+    """Add what generators and readers want to know: names, groups, limits, descriptions, examples, codes."""
+    groups = dict(OPERATIONS.values())
+    document.tags = [Tag(name=name) for name in dict.fromkeys(groups.values())]
+    for item in (document.paths or {}).values():
+        for operation in (item.get, item.post, item.put, item.patch, item.delete):
+            if operation is not None:
+                operation.tags = [groups[operation.operation_id or ""]]
+                for parameter in operation.parameters or ():
+                    if isinstance(parameter, Parameter) and parameter.param_in == "path":
+                        parameter.description = _PLACES[parameter.name]
     for path, item in (document.paths or {}).items():
         for operation in (item.post, item.patch):
             if operation is not None and (path.endswith(RECEIPTED)):
@@ -150,10 +220,29 @@ def add_facts(document: OpenAPI) -> None:
             _whole_numbers_are_numbers(field)
     _limit(schemas["Error"], "Error", {"code": {"enum": list(CODES)}})
     for name, schema in schemas.items():
-        kind = getattr(messages, name, None)
+        kind = getattr(messages, name, None) or Receipt
+        schema.description = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\nAttributes")[0].split())
+        schema.examples = [EXAMPLES[name]] if name in EXAMPLES else None
+        if name.endswith("View"):
+            _limit(schema, name, ENUMS)
+        _limit(schema, name, {count: {"minimum": 0} for count in _COUNTS})
+        if isinstance(horizon := (schema.properties or {}).get("horizon"), Schema) and not horizon.one_of:
+            horizon.type = OpenAPIType.INTEGER
         if kind is not None and kind.__struct_config__.forbid_unknown_fields:  # a request
             schema.additional_properties = False
             _limit(schema, name, LIMITS)
+            for key, part in (schema.properties or {}).items():
+                if isinstance(part, Schema):
+                    part.description = _described(key)
+
+
+def _described(field: str) -> str | None:
+    """Return what a field must be, as a sentence."""
+    try:
+        text = allowed(field)
+    except KeyError:
+        return None
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _seen() -> Parameter:

@@ -156,6 +156,7 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         claim_seconds=number(form, "claim_seconds"),
         claim_interval=number(form, "claim_interval"),
         signed=form.get("signed", "") in ("true", "yes"),
+        currency=form.get("currency", "").strip() or None,
         invites=int(invites),
         request=form.get("request") or None,
     )

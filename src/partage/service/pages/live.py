@@ -8,6 +8,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -72,8 +73,23 @@ class AgentRow(Struct):
     left: bool
 
 
+class Pending(Struct):
+    """A claim that waits for its report: its pull and its arm."""
+
+    pull: int
+    arm: int
+
+
+class Weighing(Struct):
+    """The rule's evidence against each arm, its threshold, and about how many more broadcasts it takes."""
+
+    threshold: float | None
+    evidence: list[float | None]
+    more: list[int | None]
+
+
 class Own(Struct):
-    """A member on their own page; pulls by arm, and those whose arm the member did not name."""
+    """A member on their own page; pulls by arm, those whose arm the member did not name, and the open claim."""
 
     shares: list[int]
     explore: list[int]
@@ -82,6 +98,7 @@ class Own(Struct):
     used: int
     left: bool
     aside: bool
+    claim: Pending | None = None
 
 
 class Snapshot(Struct, omit_defaults=True):
@@ -92,6 +109,7 @@ class Snapshot(Struct, omit_defaults=True):
     feed: list[Said]
     agents: list[AgentRow] | None = None
     me: Own | None = None
+    weighing: Weighing | None = None
 
 
 class Amounts(Struct):
@@ -112,7 +130,7 @@ class Money(Struct, omit_defaults=True):
 
     `scale` is what is paid of each compensation, in percent; None if all is paid. `prepaid` is what every member
     prepaid, and `limit` the most that the operator can lose; None if there is none. `disagree` says whether members
-    see arms differently.
+    see arms differently, and `currency` is what amounts are in.
     """
 
     closed: bool
@@ -128,6 +146,7 @@ class Money(Struct, omit_defaults=True):
     profit: str | None = None
     profit_word: str | None = None
     disagree: bool = False
+    currency: str = ""
 
 
 class _Broadcast(Struct):
@@ -136,6 +155,7 @@ class _Broadcast(Struct):
     agent: str
     time: int
     arm: int
+    reward: float
 
 
 # snapshots
@@ -155,9 +175,8 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
         )
         for member in state.members.values()
     ]
-    return Snapshot(
-        state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], None), agents=rows
-    )
+    said = feed(state, [*earlier, *book.recent], None)
+    return Snapshot(state.time, msgspec.Raw(book.board()[0]), said, agents=rows, weighing=weighing(book))
 
 
 def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot:
@@ -172,11 +191,31 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         member.used,
         member.left,
         bool(member.aside),
+        None if member.claim is None else Pending(member.claim, state.claims[member.claim].arm),
     )
-    return Snapshot(state.time, msgspec.Raw(book.board()[0]), feed(state, [*earlier, *book.recent], agent), me=own)
+    said = feed(state, [*earlier, *book.recent], agent)
+    return Snapshot(state.time, msgspec.Raw(book.board()[0]), said, me=own, weighing=weighing(book))
 
 
-def money_view(view: SettlementView, agent: str | None) -> Money:
+_WEIGHED: WeakKeyDictionary[Book, tuple[State, int, Weighing | None]] = WeakKeyDictionary()
+
+
+def weighing(book: Book) -> Weighing | None:
+    """Return what the rule's own test says of each arm, computed once for all pages that show it."""
+    state, kept = book.state, _WEIGHED.get(book)
+    if kept is not None and kept[0] is state and kept[1] == state.seq:
+        return kept[2]
+    found = state.rule.weigh(state.board)
+    made = None
+    if found is not None:
+        threshold = None if found.threshold is None else round(found.threshold, 3)
+        evidence = [None if one is None else round(one, 3) for one in found.evidence]
+        made = Weighing(threshold, evidence, list(found.more))
+    _WEIGHED[book] = (state, state.seq, made)
+    return made
+
+
+def money_view(view: SettlementView, agent: str | None, currency: str = "") -> Money:
     """Return a settlement for the operator's page (`agent` None) or a member's."""
     seen = view if agent is None else own_view(view, agent)
     most = max((amount for row in seen.rows for amount in (row.compensation, row.charge)), default=0)
@@ -192,6 +231,7 @@ def money_view(view: SettlementView, agent: str | None) -> Money:
     shown.prepaid = money(seen.prepaid, fine) if seen.prepaid else None
     shown.limit = None if seen.underwriting is None else money(seen.underwriting, fine)
     shown.disagree = bool(seen.disagreements)
+    shown.currency = currency
     if agent is None:
         shown.compensation, shown.charge = money(seen.compensation, fine), money(seen.charge, fine)
         shown.profit = money(seen.profit, fine)
@@ -323,6 +363,8 @@ async def live(
     loop = asyncio.get_running_loop()
     ends = loop.time() + LONGEST
     due, accounted, sent, sent_money = 0.0, 0, b"", b""
+    currency = book.state.config.currency
+    unit = "" if currency is UNSET else currency
 
     async def change() -> tuple[bool, Book | None]:
         async for changed in changes:
@@ -342,7 +384,7 @@ async def live(
             waiting: Iterable[asyncio.Task[Any]] = (turn,) if account is None else (turn, account)
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if account is not None and account in done:
-                body = msgspec.json.encode(money_view(account.result(), agent))
+                body = msgspec.json.encode(money_view(account.result(), agent, unit))
                 account, due = None, loop.time() + PREVIEW_PAUSE / 1000 + 0.05
                 accounted = book.preview.seq if book.preview else 0
                 if body != sent_money:
@@ -378,14 +420,16 @@ async def live(
 
 
 async def history(controller: Controller, book: Book) -> dict[str, Any]:
-    """Return broadcasts per arm over time: points [time, broadcasts, of each arm …], from the last events.
+    """Return broadcasts and means per arm over time, from the last events.
 
-    The counts at the end are known, so the counts where the reading begins follow by subtraction. Broadcasts that
-    were set aside are left out.
+    `points` are [time, broadcasts, of each arm …], and `means` has the mean of each arm at each point; null before
+    its first broadcast. What it is at the end is known, so what it is where the reading begins follows by
+    subtraction. Broadcasts that were set aside are left out.
     """
     state = book.state
     aside = {member.id for member in state.members.values() if member.aside}
     last, counts, arms = state.seq, list(state.board.counts), state.board.arms
+    sums = list(state.board.record.sums)
     first = after = max(0, last - SCANNED)
     told: list[_Broadcast] = []
     decoder = msgspec.json.Decoder(_Broadcast)
@@ -399,17 +443,27 @@ async def history(controller: Controller, book: Book) -> dict[str, Any]:
     told = [broadcast for broadcast in told if broadcast.agent not in aside]
     for broadcast in told:
         counts[broadcast.arm] -= 1
+        sums[broadcast.arm] -= broadcast.reward
     started = state.config.time if first == 0 else (told[0].time if told else state.time)
-    most = max(2, min(POINTS, NUMBERS // (arms + 2)))
-    return {"whole": first == 0, "points": list(_points(counts, told, started, most))}
+    most = max(2, min(POINTS, NUMBERS // (2 * arms + 2)))
+    points, means = zip(*_points(counts, sums, told, started, most), strict=True)
+    return {"whole": first == 0, "points": points, "means": means}
 
 
-def _points(counts: list[int], told: list[_Broadcast], started: int, most: int) -> Iterator[list[int]]:
+Point = tuple[list[int], list[float | None]]
+
+
+def _points(counts: list[int], sums: list[float], told: list[_Broadcast], started: int, most: int) -> Iterator[Point]:
     """Yield about `most` points at most, evenly over the broadcasts, including the first and the last."""
     total = sum(counts)
-    yield [started, total, *counts]
+    yield [started, total, *counts], _means(counts, sums)
     step = max(1, -(-len(told) // most))
     for place, broadcast in enumerate(told, 1):
         counts[broadcast.arm] += 1
+        sums[broadcast.arm] += broadcast.reward
         if place % step == 0 or place == len(told):
-            yield [broadcast.time, total + place, *counts]
+            yield [broadcast.time, total + place, *counts], _means(counts, sums)
+
+
+def _means(counts: list[int], sums: list[float]) -> list[float | None]:
+    return [round(total / count, 4) if count else None for count, total in zip(counts, sums, strict=True)]

@@ -14,9 +14,9 @@ from litestar.params import FromPath, JSONBody
 from litestar.response import Redirect, Stream
 
 from partage.ledger import terms
-from partage.ledger.messages import NewInvites
+from partage.ledger.messages import NewInvites, SettlementView
 from partage.ledger.refusals import Refused, forbidden, missing
-from partage.ledger.settlement import csv_lines
+from partage.ledger.settlement import csv_lines, own_view
 from partage.ledger.views import collaboration_view, rule_in_words
 from partage.rules import RULES
 from partage.service.http.auth import (
@@ -34,6 +34,7 @@ from partage.service.http.auth import (
 )
 from partage.service.http.responses import headers_of, refused
 from partage.service.pages import forms, live
+from partage.service.pages.api_page import documented
 from partage.service.pages.html import HEADERS, STATIC, page
 from partage.service.pages.proposal import Proposed, proposed
 from partage.service.runtime.book import Book
@@ -287,6 +288,8 @@ def facts(book: Book) -> dict[str, Any]:
         "claim_interval": f"{view.claim_interval:g}" if view.claim_interval else None,
         "terms": view.terms,
         "by_intervals": RULES[config.rule].by_intervals,
+        "eliminates": RULES[config.rule].eliminates,
+        "currency": view.currency,
         "tolerate": book.state.rule.tolerate,
     }
 
@@ -362,11 +365,14 @@ async def settlement_json(request: AnyRequest, id: FromPath[str]) -> Response[by
 async def settlement_csv(request: AnyRequest, id: FromPath[str]) -> Response[bytes]:
     """Return the settlement as a CSV file in micro-units: the agents, then the controller; net sums to zero."""
     await operator(request)
-    view = await controller_of(request).settlements.view(id)
+    return csv_file(await controller_of(request).settlements.view(id), f"settlement-{id}.csv")
+
+
+def csv_file(view: SettlementView, name: str) -> Response[bytes]:
+    """Return a settlement as a CSV file to download."""
     text = io.StringIO(newline="")
-    table = csv.writer(text)
-    table.writerows(csv_lines(view))
-    return download(text.getvalue().encode(), "text/csv", f"settlement-{id}.csv")
+    csv.writer(text).writerows(csv_lines(view))
+    return download(text.getvalue().encode(), "text/csv", name)
 
 
 def download(body: bytes, kind: str, name: str) -> Response[bytes]:
@@ -433,6 +439,22 @@ async def my_events(request: AnyRequest) -> Stream:
     return Stream(stream, media_type="text/event-stream", headers=STREAM)
 
 
+@get("/me/settlement.json")
+async def my_settlement_json(request: AnyRequest) -> Response[bytes]:
+    """Return a member's part of the settlement as a JSON file."""
+    controller, book, agent = await own(request)
+    view = own_view(await controller.settlements.view(book.id), agent)
+    return download(msgspec.json.encode(view), "application/json", f"settlement-{book.id}-{agent}.json")
+
+
+@get("/me/settlement.csv")
+async def my_settlement_csv(request: AnyRequest) -> Response[bytes]:
+    """Return a member's part of the settlement, and the controller's totals, as a CSV file in micro-units."""
+    controller, book, agent = await own(request)
+    view = own_view(await controller.settlements.view(book.id), agent)
+    return csv_file(view, f"settlement-{book.id}-{agent}.csv")
+
+
 @post("/me/consent", status_code=200)
 async def consent(request: AnyRequest) -> Response[Any]:
     """Start or stop sharing one arm."""
@@ -457,6 +479,41 @@ async def own(request: AnyRequest) -> tuple[Controller, Book, str]:
         raise forbidden("not_permitted", "This page is for members; log in with the token you got when you joined.")
     controller = controller_of(request)
     return controller, await controller.library.fresh(who.collaboration), who.agent
+
+
+# for everyone
+
+
+@get("/help")
+async def help(request: AnyRequest) -> Response[Any]:
+    """Say what the words and pages mean."""
+    return await public_page(request, "help.html")
+
+
+@get("/privacy")
+async def privacy(request: AnyRequest) -> Response[Any]:
+    """Say who sees what."""
+    return await public_page(request, "privacy.html")
+
+
+@get("/verify")
+async def verify(request: AnyRequest) -> Response[Any]:
+    """Show the page that verifies a ledger in the browser; nothing is uploaded."""
+    return await public_page(request, "verify.html")
+
+
+@get("/api")
+async def api(request: AnyRequest) -> Response[Any]:
+    """Show the OpenAPI document to people, without a script."""
+    document = request.app.openapi_schema.to_schema()
+    found = await maybe_seen(request)
+    return page("api.html", csrf=None if found is None else csrf_token(found[0]), **documented(document))
+
+
+async def public_page(request: AnyRequest, template: str) -> Response[Any]:
+    """Return a page that anybody may read."""
+    found = await maybe_seen(request)
+    return page(template, csrf=None if found is None else csrf_token(found[0]))
 
 
 # files
@@ -493,5 +550,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 def routes() -> list[Any]:
     """Return the routes of all pages."""
     handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
-    handlers += [settlement_json, settlement_csv, join, look, me, my_events, consent, static]
+    handlers += [settlement_json, settlement_csv, join, look, me, my_events, my_settlement_json, my_settlement_csv]
+    handlers += [consent, help, privacy, verify, api, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

@@ -15,12 +15,14 @@ from partage.ledger.keys import Key
 from partage.ledger.merkle import Tree, Unknown
 from partage.ledger.messages import SettlementView
 from partage.ledger.refusals import Refused
+from partage.ledger.settlement import Inputs
 from partage.ledger.state import State
 from partage.ledger.views import board_view
 from partage.service.runtime.damage import Chain, Damaged, changed, check_end, lost, next_rows, unreadable
 from partage.service.runtime.frames import Frames
 from partage.service.runtime.snapshots import last_snapshot
 from partage.service.store import Row, Store
+from partage.settle.money import Settled
 
 if TYPE_CHECKING:
     from partage.service.runtime.writer import Job
@@ -34,11 +36,16 @@ RECENT = 400  # events that a book remembers at most, for the feed on the pages
 
 
 class Preview(NamedTuple):
-    """The settlement if the collaboration closed after event `seq`; a page may show it until `good_until`."""
+    """The settlement if the collaboration closed after event `seq`; a page may show it until `good_until`.
+
+    `given` and `found` are what it was computed from and to.
+    """
 
     seq: int
     good_until: int
     view: SettlementView
+    given: Inputs
+    found: Settled
 
 
 class Book:

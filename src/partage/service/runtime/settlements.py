@@ -8,9 +8,12 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from partage.ledger import moves
-from partage.ledger.messages import SettlementView
-from partage.ledger.refusals import Refused
+from partage.ledger.accounts import account_view
+from partage.ledger.messages import AccountView, SettlementView
+from partage.ledger.refusals import Refused, missing
 from partage.ledger.settlement import Inputs, closing, inputs, settled, settlement_view
 from partage.ledger.state import State
 from partage.ledger.tallies import salts_of
@@ -42,8 +45,19 @@ class Settlements:
         # Each kind has few threads, so that settlements leave the others to everything else that needs one.
         self._previews, self._closes = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
+    async def account(self, collaboration: str, agent: str, *, recent: bool = False) -> AccountView:
+        """Return how the amounts of one agent come about."""
+        preview = await self._preview(collaboration, recent)
+        if agent not in {row.agent for row in preview.given.agents}:
+            raise missing("no_such_agent", "There is no such agent in this collaboration.")
+        currency = self._library.books[collaboration].state.config.currency
+        return account_view(preview.given, preview.found, agent, "" if currency is UNSET else currency)
+
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
         """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
+        return (await self._preview(collaboration, recent)).view
+
+    async def _preview(self, collaboration: str, recent: bool) -> Preview:
         book = await self._library.book(collaboration)
         clock = self._system.clock
         async with book.settling:
@@ -52,15 +66,18 @@ class Settlements:
             kept = book.preview
             recent = recent and state.closed is None  # after the close nothing changes any more to show it later
             if kept is not None and (kept.seq == state.seq or (recent and clock() < kept.good_until)):
-                return kept.view
+                return kept
             async with self._previews:
                 began, given = clock(), inputs(state)
-                view = settlement_view(given, await self._system.in_thread(settled, given))
+                found = await self._system.in_thread(settled, given)
+                view = settlement_view(given, found)
             view.salts = {agent: salt.hex() for agent, salt in self.salts(state).items()}
             now = clock()
+            good_until = now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began))
+            made = Preview(given.seq, good_until, view, given, found)
             if book.state is state:  # otherwise the state was reloaded, and `seq` may count other events
-                book.preview = Preview(given.seq, now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began)), view)
-            return view
+                book.preview = made
+            return made
 
     async def close(self, collaboration: str) -> SettlementView:
         """Close a collaboration and return its settlement; closing it again returns the same.

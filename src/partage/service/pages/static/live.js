@@ -73,6 +73,8 @@ const rows = [...document.querySelectorAll("#arms .arm")].map((row) => ({
   value: row.querySelector(".value"),
   radius: row.querySelector(".radius"),
   more: row.querySelector(".more"),
+  proof: row.querySelector(".proof"),
+  needs: row.querySelector(".needs"),
 }));
 const many = rows.length > MOST_ROWS;
 const allArms = document.getElementById("all-arms");
@@ -98,7 +100,24 @@ function tagsOf(arm, board) {
   return tags;
 }
 
-export function drawBoard(board) {
+const about = (number) => (number < 10 ? count(number) : count(Number(number.toPrecision(2))));
+
+// What the rule's own test says of an arm: the evidence against it, and what it still takes.
+function drawProof(parts, arm, index, board, weighing) {
+  const evidence = weighing?.evidence[index];
+  const out = arm.public && !arm.active;
+  const tested = weighing?.threshold != null && (evidence != null || out);
+  show(parts.proof, tested);
+  if (tested) parts.proof.firstElementChild.style.width = `${out ? 100 : Math.min(100, (100 * evidence) / weighing.threshold)}%`;
+  const says = [];
+  if (tested && !out) says.push(`evidence ${evidence.toFixed(1)} of ${weighing.threshold.toFixed(1)}`);
+  const more = board.closed || arm.name === board.leader ? null : weighing?.more[index];
+  if (more != null && more > 0 && arm.active) says.push(`about ${about(more)} more ${more === 1 ? "result" : "results"}`);
+  setText(parts.needs, says.join(", "));
+  show(parts.needs, says.length > 0);
+}
+
+export function drawBoard({ board, weighing }) {
   const leader = board.arms.find((arm) => arm.name === board.leader);
   // Where the rule tests by intervals, an arm is eliminated once its band ends below the highest lower end of all.
   const lows = place.dataset.byIntervals === "1" ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];
@@ -120,7 +139,8 @@ export function drawBoard(board) {
       parts.row.classList.toggle("is-unshared", arm.sharers === 0 && !(arm.public && !arm.active));
     }
     const known = arm.mean != null;
-    show(parts.band, known);
+    show(parts.band, known && place.dataset.byIntervals === "1");
+    drawProof(parts, arm, index, board, weighing);
     show(parts.mean, known);
     show(parts.limit, limit != null && limit > 0);
     if (limit != null) parts.limit.style.left = `${100 * limit}%`;
@@ -132,7 +152,7 @@ export function drawBoard(board) {
       parts.mean.style.left = `${100 * arm.mean}%`;
     }
     setText(parts.value, known ? arm.mean.toFixed(3) : "–");
-    setText(parts.radius, known ? ` ± ${Math.min(1, arm.radius).toFixed(3)}` : "");
+    setText(parts.radius, known && place.dataset.byIntervals === "1" ? ` ± ${Math.min(1, arm.radius).toFixed(3)}` : "");
     setText(parts.more, known ? things(arm.broadcasts, "broadcast") : "no broadcasts yet");
   });
   if (many) { // the best first, eliminated ones last
@@ -150,7 +170,7 @@ export function drawBoard(board) {
   const clock = document.getElementById("clock");
   show(clock, board.clock > 0); // only where the rule reads it
   setText(clock, `Together the members have made about ${things(board.clock, "pull")}.`);
-  drawSays(board);
+  drawSays(board, weighing);
   speak(board);
 }
 
@@ -165,8 +185,8 @@ function since(seconds) {
   return seconds < 3600 ? things(Math.floor(seconds / 60), "minute") : things(Math.floor(seconds / 3600), "hour");
 }
 
-function drawSays(board) {
-  drawn = board;
+function drawSays(board, weighing) {
+  drawn = { board, weighing };
   const sentences = board.waiting.map((claim) => [claim, (Date.now() - claim.since) / 1000])
     .filter(([, seconds]) => seconds >= LONG)
     .map(([claim, seconds]) => `Waiting for ${claim.name}: ${claim.arm}, since ${since(seconds)}.`);
@@ -175,6 +195,11 @@ function drawSays(board) {
       if (arm.used_up) sentences.push(`No other option waits for ${arm.name}: nobody who shares it has pulls left.`);
       else sentences.push(`${arm.name} is left out of the balance until it is reported: its last ${things(arm.lapses, "claim")} ended without a report.`);
     }
+  }
+  const more = board.closed ? [] : (weighing?.more ?? []).filter((one) => one != null && one > 0);
+  const contenders = board.arms.filter((arm) => arm.public && arm.active && arm.name !== board.leader).length;
+  if (more.length && more.length === contenders) {
+    sentences.push(`If the means stay as they are, about ${about(more.reduce((sum, one) => sum + one, 0))} more results of the other arms settle which one is best.`);
   }
   if (board.ends && !board.closed) {
     const day = new Date(board.ends).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
@@ -194,7 +219,7 @@ function drawSays(board) {
   }));
 }
 
-setInterval(() => { if (drawn) drawSays(drawn); }, 5000); // time passes, even if nothing is reported
+setInterval(() => { if (drawn) drawSays(drawn.board, drawn.weighing); }, 5000); // time passes, even if nothing is reported
 
 // --- for screen readers: what matters, at most every ten seconds --------------------------------------------
 

@@ -1,6 +1,9 @@
 // A member's page: their money, their pulls, what they share.
 import { setText, show } from "./page.js";
+import { account } from "./account.js";
+import { addPoint, loadHistory } from "./chart.js";
 import { count, drawBoard, drawFeed, listen, place, things } from "./live.js";
+import { follow } from "./play.js";
 
 const element = (name) => document.getElementById(name);
 const horizon = Number(place.dataset.horizon);
@@ -52,11 +55,12 @@ function drawMoney(view) {
     setText(element("net"), "no money moves");
     setText(element("net-parts"), "");
     element("net").className = "net-even";
+    account(place.dataset.id, place.dataset.agent, element("account"));
     return;
   }
   const words = view.closed ? { receives: "you receive", pays: "you pay", even: "you are even" }
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
-  setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}`);
+  setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}${view.currency ? ` ${view.currency}` : ""}`);
   const parts = [`compensation ${row.compensation} minus charge ${row.charge}`];
   if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}`);
   if (view.scale) parts.push(`${view.scale} of each compensation is paid`);
@@ -64,6 +68,7 @@ function drawMoney(view) {
   if (view.disagree) parts.push("members see arms differently, and rates are the same for all of them");
   setText(element("net-parts"), parts.join("; "));
   element("net").className = `net-${row.word}`;
+  account(place.dataset.id, place.dataset.agent, element("account"));
 }
 
 element("leave-button")?.addEventListener("click", () => element("leave-dialog").showModal());
@@ -77,9 +82,15 @@ element("leave-confirm").addEventListener("click", async () => {
   } catch { refuse("The server does not answer; try again."); }
 });
 
+let latest = null;
+
 listen((snapshot) => {
   const { board, me } = snapshot;
-  drawBoard(board);
+  const first = !latest;
+  const fewer = !first && latest.set_aside.length !== board.set_aside.length;
+  latest = board;
+  drawBoard(snapshot);
+  follow(me, board);
   drawPulls(me, board.arms);
   drawShares(me, board.closed);
   setText(element("used"), count(me.used));
@@ -87,5 +98,7 @@ listen((snapshot) => {
   element("progress").value = me.used;
   setText(element("agents-count"), things(board.agents, "agent"));
   drawFeed(snapshot);
+  if (first || fewer) loadHistory(snapshot);
+  else addPoint(snapshot);
   if (board.closed || me.left) show(element("leave-button"), false);
 }, drawMoney);

@@ -1,12 +1,13 @@
-// The operator's page: agents and money, the chart, the close.
+// The operator's page: agents and money, the close.
 import { setText, show, toast } from "./page.js";
+import { account } from "./account.js";
+import { addPoint, broadcasts, loadHistory } from "./chart.js";
 import { count, drawBoard, drawFeed, listen, place, things } from "./live.js";
 
 const id = place.dataset.id;
 const csrf = document.body.dataset.csrf;
 const element = (name) => document.getElementById(name);
 const MOST_AGENTS = 50;
-const MOST_LINES = 16;
 let latest = null;
 let money = null;
 
@@ -27,8 +28,11 @@ function rowOf(agent) {
   const row = document.createElement("tr");
   const name = cell("th");
   name.scope = "row";
-  const title = document.createElement("span");
-  title.className = "name";
+  const title = document.createElement("button");
+  title.type = "button";
+  title.className = "name link";
+  title.title = "How these amounts come about";
+  title.addEventListener("click", () => explain(agent.agent));
   const gone = document.createElement("span");
   gone.className = "tag tag-left";
   gone.textContent = "left";
@@ -114,9 +118,15 @@ function drawAgents() {
 
 element("all-agents").addEventListener("click", () => { showAll = true; drawAgents(); });
 
-// --- the tiles -----------------------------------------------------------------------------------------------
+// --- one agent's account, in a dialog ----------------------------------------------------------------------------
 
-const broadcasts = (board) => board.arms.reduce((total, arm) => total + arm.broadcasts, 0);
+async function explain(agent) {
+  const dialog = element("account-dialog");
+  if (await account(id, agent, element("account"))) dialog.showModal();
+}
+element("account-done").addEventListener("click", () => element("account-dialog").close());
+
+// --- the tiles -----------------------------------------------------------------------------------------------
 
 function drawTiles(snapshot) {
   const { board, agents } = snapshot;
@@ -136,10 +146,11 @@ function drawTiles(snapshot) {
   show(element("close-out"), open > 0);
   if (board.closed) {
     show(element("close-button"), false);
-    show(element("downloads"), true);
     if (element("close-dialog").open) element("close-dialog").close();
   }
 }
+
+const unit = (view, amount) => (view.currency ? `${amount} ${view.currency}` : amount);
 
 function drawMoney(view) {
   money = view;
@@ -151,12 +162,13 @@ function drawMoney(view) {
   const limits = [];
   if (view.prepaid) limits.push(`Every member prepaid ${view.prepaid}, can lose no more, and gets back that and the net.`);
   if (view.limit != null) limits.push(`The operator can lose ${view.limit} at most.`);
+  if (view.currency && view.settlement !== "none") limits.push(`Amounts are in ${view.currency}.`);
   setText(element("money-limits"), limits.join(" "));
   setText(element("profit-label"), view.closed ? "Controller's profit" : "Controller's profit if it closed now");
-  setText(element("profit"), view.profit);
+  setText(element("profit"), unit(view, view.profit));
   setText(element("profit-word"), { gains: "the controller gains", loses: "the controller loses", even: "neither gain nor loss" }[view.profit_word]);
   element("profit").className = `net-${{ gains: "receives", loses: "pays", even: "even" }[view.profit_word]}`;
-  setText(element("close-profit"), view.profit);
+  setText(element("close-profit"), unit(view, view.profit));
   const warning = element("money-warning");
   const sentences = [];
   if (view.settlement !== "none") {
@@ -169,124 +181,6 @@ function drawMoney(view) {
   setText(warning, sentences.join(" "));
   drawAgents();
 }
-
-// --- the chart ------------------------------------------------------------------------------------------------
-
-const chart = { over: "time", points: [], plot: null, arms: [], whole: true };
-
-function colourOf(name) {
-  const probe = element("chart");
-  probe.style.color = `var(${name})`;
-  const found = getComputedStyle(probe).color;
-  probe.style.color = "";
-  return found;
-}
-
-// The arms that get a line: those that were broadcast, and if there are many, the most frequent ones.
-function shown(board) {
-  const known = board.arms.map((_, index) => index).filter((index) => board.arms[index].broadcasts > 0);
-  if (known.length > MOST_LINES) known.sort((a, b) => board.arms[b].broadcasts - board.arms[a].broadcasts || a - b).length = MOST_LINES;
-  return known.sort((a, b) => a - b);
-}
-
-function chartData() {
-  const over = chart.over === "time" ? 0 : 1;
-  const x = chart.points.map((point) => (over === 0 ? point[0] / 1000 : point[1]));
-  return [x, ...chart.arms.map((arm) => chart.points.map((point) => point[arm + 2]))];
-}
-
-function drawChart() {
-  if (!latest || chart.points.length < 2) { // an empty chart would show a time axis of several years
-    setText(element("chart-note"), "No broadcasts yet.");
-    return;
-  }
-  const board = latest.board;
-  setText(element("chart-note"), chart.whole ? "" : "The chart begins 50,000 events ago.");
-  chart.plot?.destroy();
-  chart.arms = shown(board);
-  const ink = colourOf("--muted");
-  const lines = colourOf("--line");
-  const axis = { stroke: ink, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 }, font: `12px ${getComputedStyle(document.body).fontFamily}` };
-  chart.plot = new uPlot({
-    width: element("chart").clientWidth,
-    height: 260,
-    legend: { show: false },
-    cursor: { points: { size: 6 } },
-    scales: { x: { time: chart.over === "time" }, y: { range: (_, low, high) => [0, Math.max(4, high * 1.05)] } },
-    axes: [{ ...axis, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => tickText(tick, step)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
-    series: [
-      {},
-      ...chart.arms.map((arm) => ({
-        label: board.arms[arm].name,
-        stroke: colourOf(`--arm-${arm % 8}`),
-        width: 2,
-        dash: arm % 16 >= 8 ? [6, 4] : undefined,
-        points: { show: false },
-      })),
-    ],
-  }, chartData(), element("chart"));
-  drawLegend();
-}
-
-function addPoint(snapshot) {
-  const counts = snapshot.board.arms.map((arm) => arm.broadcasts);
-  const last = chart.points[chart.points.length - 1];
-  const total = broadcasts(snapshot.board);
-  if (!last || last[1] >= total) return;
-  chart.points.push([snapshot.time, total, ...counts]);
-  if (chart.points.length > 600) chart.points = chart.points.filter((_, place) => place % 2 === 0 || place === chart.points.length - 1);
-  if (chart.plot && chart.arms.join() === shown(snapshot.board).join()) {
-    chart.plot.setData(chartData());
-    drawLegend();
-  } else drawChart();
-}
-
-function tickText(tick, step) {
-  if (chart.over !== "time") return count(tick);
-  const parts = step < 60 ? { hour: "2-digit", minute: "2-digit", second: "2-digit" }
-    : step < 86400 ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
-  return new Date(1000 * tick).toLocaleString("en-GB", parts);
-}
-
-function drawLegend() {
-  const legend = element("legend");
-  if (legend.dataset.arms !== chart.arms.join()) {
-    legend.dataset.arms = chart.arms.join();
-    legend.replaceChildren(...chart.arms.map((arm) => {
-      const item = document.createElement("li");
-      item.className = `c${arm % 8}`;
-      const dot = document.createElement("span");
-      dot.className = "dot";
-      const name = document.createElement("span");
-      name.textContent = latest.board.arms[arm].name;
-      item.append(dot, name, document.createElement("b"));
-      return item;
-    }));
-  }
-  chart.arms.forEach((arm, place) => setText(legend.children[place].lastChild, count(latest.board.arms[arm].broadcasts)));
-}
-
-async function loadHistory() {
-  const answer = await fetch(`/c/${id}/history`);
-  if (!answer.ok) return;
-  const found = await answer.json();
-  chart.points = found.points;
-  chart.whole = found.whole;
-  if (latest) addPoint(latest);
-  drawChart();
-}
-
-for (const button of document.querySelectorAll("[data-over]")) {
-  button.addEventListener("click", () => {
-    chart.over = button.dataset.over;
-    for (const other of document.querySelectorAll("[data-over]")) other.ariaPressed = String(other === button);
-    drawChart();
-  });
-}
-new ResizeObserver(() => {
-  if (chart.plot && chart.plot.width !== element("chart").clientWidth) chart.plot.setSize({ width: element("chart").clientWidth, height: 260 });
-}).observe(element("chart"));
-addEventListener("partage-theme", drawChart);
 
 // --- the close ------------------------------------------------------------------------------------------------
 
@@ -321,11 +215,11 @@ listen((snapshot) => {
   const others = !first && (latest.agents.length !== snapshot.agents.length || latest.board.closed !== snapshot.board.closed);
   const fewer = !first && latest.board.set_aside.length !== snapshot.board.set_aside.length;
   latest = snapshot;
-  drawBoard(snapshot.board);
+  drawBoard(snapshot);
   drawTiles(snapshot);
   drawAgents();
   drawFeed(snapshot);
-  if (first || fewer) loadHistory();
+  if (first || fewer) loadHistory(snapshot);
   else addPoint(snapshot);
   if (others) htmx.trigger("#invite-list", "refresh"); // an invite was used, or none can be used any more
 }, drawMoney);

@@ -1,0 +1,65 @@
+"""The agent's own commands, and collaborations and agents by name."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import Operated, partage, sentence
+from tests.support.server import Server
+
+from partage.client import Agent, Unreachable
+from partage.client.base import first_patience
+from partage.ledger.verify import verify
+
+ARMS = ("--arm", "Moulin A", "--arm", "Moulin B", "--horizon", "100", "--rule", "balanced-glr")
+
+
+@pytest.fixture
+def member(controller: Server, operator: Operated, tmp_path: Path) -> Path:
+    """The state file of a member that has explored a little."""
+    made = json.loads(operator("create", f"Bakers {tmp_path.name}", *ARMS, "--json"))
+    state = tmp_path / "morel.json"
+    with Agent.join(
+        controller.url, made["id"], made["invites"][0], "Morel", ["Moulin A", "Moulin B"], state=state
+    ) as agent:
+        agent.tell(agent.ask(), 0.5)
+    return state
+
+
+def test_a_member_shows_shares_verifies_and_leaves(member: Path, tmp_path: Path) -> None:
+    shown = partage("agent", "show", str(member))
+    assert shown.code == 0
+    assert "Agent a1 shares Moulin A, Moulin B." in shown.out
+    assert "0.500" in shown.out
+    assert json.loads(partage("agent", "show", str(member), "--json").out)["board"]["version"] == 1
+    assert (
+        "shares Moulin A, Moulin B from now on" in partage("agent", "share", str(member), "Moulin A", "Moulin B").out
+    )
+    file = tmp_path / "ledger.ndjson"
+    assert partage("agent", "ledger", str(member), "-o", str(file)).code == 0
+    assert verify(file, state=member).ok
+    assert "pass --yes" in sentence(partage("agent", "leave", str(member)))
+    assert partage("agent", "leave", str(member), "--yes").out == "Agent a1 has left.\n"
+    assert "shares nothing" in partage("agent", "show", str(member)).out
+
+
+def test_names_stand_for_ids(member: Path, operator: Operated, tmp_path: Path) -> None:
+    name = f"Bakers {tmp_path.name}"
+    assert name in operator("show", name)
+    operator("set-aside", name, "Morel", "--reason", "A test.")
+    assert "A test." in operator("show", name)
+    assert "No collaboration has the id or name Nobody" in operator("show", "Nobody", code=2)
+    assert "No agent has the id or name Nobody" in operator("revoke", name, "Nobody", code=2)
+    operator("create", name, *ARMS)
+    assert f"Several have the name {name}" in operator("show", name, code=2)
+
+
+def test_joining_at_a_wrong_address_does_not_wait_long(tmp_path: Path) -> None:
+    assert first_patience({}) == 5.0
+    assert first_patience({"patience": 60.0}) is None
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # it is taken, and nobody listens
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(Unreachable, match=r"did not answer for 5 seconds .*Check the address"):
+            Agent.join(url, "c0123456789ab", "pt_in_x", "Morel", [], state=tmp_path / "state.json")
