@@ -52,7 +52,7 @@ def _operator(url: str, token_file: Path | None) -> "Operator":
 
 def _found(operator: "Operator", given: str) -> str:
     """Return the id of a collaboration, from its id or its name."""
-    if re.fullmatch("c[0-9a-f]{12}", given):
+    if re.fullmatch("c[0-9a-f]+", given):
         return given
     found = [one.id for one in operator.collaborations() if given in (one.id, one.name)]
     return _only("collaboration", given, found, "partage collaboration list")
