@@ -28,7 +28,7 @@ def balanced(agents, horizon=10**6):
 
 def played(game, rule, runs):
     """Return the work of playing a game as a user would: settled and folded, on one thread."""
-    return partial(play, game, rule, runs=runs, baseline=False, jobs=1)
+    return partial(play, game, rule, runs=runs, baseline=False, checkpoints=(), jobs=1)
 
 
 def loop_over_every_pull(agents, horizon, steps):

@@ -44,7 +44,7 @@ def near_tie(gap=0.001, agents=1000, horizon=10**9):
 
 def played(game, rule, runs=1):
     """Return the work of playing a game, on one thread and without a settlement."""
-    return partial(play, game, rule, runs=runs, settlement="none", baseline=False, jobs=1)
+    return partial(play, game, rule, runs=runs, settlement="none", baseline=False, checkpoints=(), jobs=1)
 
 
 def times_bare(game, rule, runs, times):

@@ -19,10 +19,8 @@ ABOUT = (
 
 def waits(places, runs, times):
     """Return the waiting time of the same runs in each place (where, jobs), in every repeat."""
-    works = {
-        place: partial(play, balanced(1000), BalancedETC(), runs=runs, baseline=False, on=place[0], jobs=place[1])
-        for place in places
-    }
+    work = partial(play, balanced(1000), BalancedETC(), runs=runs, baseline=False, checkpoints=())
+    works = {place: partial(work, on=place[0], jobs=place[1]) for place in places}
     return repeated(works, times, within=25, clock=wall_seconds)
 
 

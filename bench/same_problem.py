@@ -57,7 +57,7 @@ def runs_needed(played):
 def by_partage(rule, steps=STEPS, runs=200, times=5):
     """Play the problem with Partage, on one thread."""
     game = Game(bernoulli(MEANS), Sharing.nothing(1, len(MEANS)), steps)
-    work = partial(play, game, rule, runs=runs, settlement="none", baseline=False, jobs=1)
+    work = partial(play, game, rule, runs=runs, settlement="none", baseline=False, checkpoints=(), jobs=1)
     mean, stderr = work().overall_regret
     seconds = repeated({"play": work}, times, within=5, compiled=True)["play"]
     return Played([value / runs for value in seconds], mean, stderr * math.sqrt(runs), runs)
@@ -135,7 +135,7 @@ def _wait(what, played, judge):
 def of_groups(agents=10, runs=200, times=3):
     """Yield how long one waits for the same precision with groups, on all cores."""
     for rule in (BalancedETC(), BalancedGLR(), SharedIMED()):
-        work = partial(play, balanced(agents), rule, runs=runs, settlement="none", baseline=False)
+        work = partial(play, balanced(agents), rule, runs=runs, settlement="none", baseline=False, checkpoints=())
         mean, stderr = work().overall_regret
         seconds = repeated({"play": work}, times, within=3, clock=wall_seconds, compiled=True)["play"]
         played = Played([value / runs for value in seconds], mean, stderr * math.sqrt(runs), runs)
