@@ -166,7 +166,7 @@ PYTHON: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "audit of no rule": (lambda: partage.audit(GAME, "two-ucb"), ("rule", "'two-ucb'")),
     "agent of a result": (lambda: result().individual_regret(99), ("agent", "99", "at most 3")),
     "agent below 0": (lambda: result().incentive_regret(-1), ("agent", "-1", f"{WHOLE} 0")),
-    "agent is a name": (lambda: result().individual_regret("agent 1"), ("agent", "'agent 1'", f"{WHOLE} 0")),
+    "agent is an unknown name": (lambda: result().individual_regret("agent 9"), ("agent", "agent 9")),
     "agent of a game": (lambda: GAME.agent_name(4), ("agent", "4", "at most 3")),
     "agent of a sharing": (lambda: FOUR_AGENTS.of(4), ("agent", "4", "at most 3")),
     "frame by a number": (lambda: result().frame(by=3), ("by 3", "run, arm, agent")),
@@ -295,7 +295,7 @@ def test_the_command_itself(arguments: str, words: tuple[str, ...], capsys: pyte
 ARMS = '[[arms]]\nname = "pens"\nmean = 0.9\n[[arms]]\nname = "cups"\nmean = 0.5\n'
 AGENTS = "[agents]\ncount = 4\n"
 ENOUGH = ARMS + AGENTS
-KINDS = ("bernoulli", "beta", "uniform", "truncated-normal", "constant", "discrete or empirical")
+KINDS = ("bernoulli", "beta", "uniform", "truncated-normal", "constant", "discrete, empirical or mixture")
 SHOP = 'agent 2 ("shop")'
 
 

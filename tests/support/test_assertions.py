@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 TESTS = Path(__file__).parents[1]
 
-# Calls that fail a test by themselves: pytest's, the browser's `expect`, and the check that Partage gives its users.
-CHECKS = {"raises", "warns", "fail", "expect", "check_rule"}
+# Calls that fail a test by themselves: pytest's, the browser's `expect`, PettingZoo's, and the check that Partage
+# gives its users.
+CHECKS = {"raises", "warns", "fail", "expect", "api_test", "parallel_api_test", "check_rule"}
 
 
 class Function(NamedTuple):

@@ -63,6 +63,7 @@ def test_defaults(url: str) -> None:
         "alone": "best",
         "coverage": None,
         "value": 1.0,
+        "currency": "",
         "claim_seconds": 60.0,
         "created": 0,
         "tie_seed": "",
