@@ -106,16 +106,14 @@ class Ledger:
         self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
         self.horizons: dict[str, int] = {}
         self.used_up: set[int] = set()
+        self.spent: set[str] = set()  # members of whom the ledger says that they have no pulls left
 
     def take(self, event: AnyEvent) -> None:
         """Read the next event."""
-        if isinstance(event, Join | Consent) and self.shadow.format > 5:
-            horizon = getattr(event, "horizon", None) or self.shadow.config.horizon
-            if self.used[event.agent] < self.horizons.get(event.agent, horizon):
-                able = [agent for agent, most in self.horizons.items() if self.used[agent] < most]
-                for arm in {*event.shares} - self.shares.get(event.agent, frozenset()):
-                    if not any(arm in self.shares[agent] for agent in able):
-                        self.missed[arm] = 0
+        if isinstance(event, Join) and self.shadow.format > 5:
+            for arm in event.shares:
+                if self.sharers(arm) <= self.spent:
+                    self.missed[arm] = 0
         if isinstance(event, Join | Consent | Leave | SetAside):
             self.shares[event.agent] = frozenset(getattr(event, "shares", ()))
             for waiting in (self.open, self.late):
@@ -130,7 +128,7 @@ class Ledger:
                 assert arm not in self.used_up
                 assert self.is_used_up(arm), "somebody can still pull the arm"
                 self.used_up.add(arm)
-                self.missed[arm] = max(self.missed[arm], MOST_LAPSES)
+                self.spent |= self.sharers(arm)
         if isinstance(event, SetAside):
             assert event.agent not in self.aside
             self.aside.add(event.agent)
@@ -153,7 +151,7 @@ class Ledger:
             assert waiting.pop(event.pull) == (event.agent, event.arm)
             assert event.arm in self.shares[event.agent], "agents broadcast only arms that they share"
             self.told[event.arm] += 1
-            self.missed[event.arm] = MOST_LAPSES if event.arm in self.used_up else 0
+            self.missed[event.arm] = 0
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
         elif isinstance(event, Commit):
@@ -164,7 +162,7 @@ class Ledger:
                 self.reported[event.agent] = event.runs[-1].version
         if isinstance(event, Claim | Commit) and event.request:
             self.requests[event.agent, event.request] = event
-        self.used_up = {arm for arm in self.used_up if self.is_used_up(arm)}
+        self.used_up = {arm for arm in self.used_up if self.sharers(arm) <= self.spent}
         self.shadow.apply(event)
         board = self.shadow.board
         if any(board.public) and self.shadow.ordered:
@@ -179,8 +177,12 @@ class Ledger:
 
     def is_used_up(self, arm: int) -> bool:
         """Whether the arm has sharers, and all of them have used their horizons."""
-        sharers = [agent for agent, shares in self.shares.items() if arm in shares]
+        sharers = self.sharers(arm)
         return bool(sharers) and all(self.used[agent] == self.horizons[agent] for agent in sharers)
+
+    def sharers(self, arm: int) -> set[str]:
+        """The agents that share the arm."""
+        return {agent for agent, shares in self.shares.items() if arm in shares}
 
     def check(self, state: State) -> None:
         """Compare with the state, and check the invariants."""
@@ -188,7 +190,8 @@ class Ledger:
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
         assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
-        assert board.lapses == [self.missed[arm] if state.format > 3 else 0 for arm in arms]
+        stalls = {arm: MOST_LAPSES for arm in self.used_up}
+        assert board.lapses == [self.missed[arm] + stalls.get(arm, 0) if state.format > 3 else 0 for arm in arms]
         gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
         assert board.counts == [self.told[arm] - gone[arm] for arm in arms]
         assert state.version == sum(self.told.values()) + len(self.aside)
