@@ -7,7 +7,7 @@ import pytest
 from tests.support.sequences import START, Table, created
 
 from partage.ledger.chain import GENESIS, line, seal
-from partage.ledger.events import AnyEvent, Claim, Close, Commit, Join, UsedUp
+from partage.ledger.events import FORMAT, AnyEvent, Claim, Close, Commit, Join, UsedUp
 from partage.ledger.refusals import CODES, Refused
 from partage.ledger.settlement import settlement_of
 from partage.ledger.state import State
@@ -239,8 +239,8 @@ def test_a_member_with_pulls_left_finds_that_its_arm_is_called_used_up() -> None
         table.work(one, lambda arm: 1.0)
         table.work(other, lambda arm: 0.0)
     events = [*table.events]
-    hides = Commit(seq=len(events) + 1, time=table.now, format=6, agent=one, runs=(), request="hidden", unnamed=1)
-    forged = UsedUp(seq=len(events) + 2, time=table.now, format=6, arms=(1,))
+    hides = Commit(seq=len(events) + 1, time=table.now, format=FORMAT, agent=one, runs=(), request="hidden", unnamed=1)
+    forged = UsedUp(seq=len(events) + 2, time=table.now, format=FORMAT, arms=(1,))
     found = verdict([*events, hides, forged], reader=other)
     assert found.problem is not None
     assert "no pulls left" in found.problem.sentence
@@ -299,7 +299,7 @@ def test_who_has_no_pulls_left_is_handed_no_claim() -> None:
     """A copy that hides commits finds a claim of somebody who, as the ledger says, has no pulls left."""
     table = spent_by_commits("paper")
     last = len(table.events)
-    forged = Claim(seq=last + 1, time=table.now, format=6, agent="a2", arm=2, request="more")
+    forged = Claim(seq=last + 1, time=table.now, format=FORMAT, agent="a2", arm=2, request="more")
     assert not verdict([*table.events, forged], reader="a1").ok
 
 

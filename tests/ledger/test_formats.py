@@ -47,7 +47,7 @@ def test_new_collaborations_have_the_newest_format() -> None:
     config = {name: getattr(created(), name) for name in created().__struct_fields__}
     for given in ("seq", "time", "format", "tie_commitment"):
         del config[given]
-    assert moves.create(START, "0" * 64, **config).format == FORMAT == 6
+    assert moves.create(START, "0" * 64, **config).format == FORMAT == 7
 
 
 @pytest.mark.parametrize("format", [FORMAT, 2, UNSET])

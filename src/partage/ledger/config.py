@@ -160,7 +160,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {6: (), 5: ("currency",), 4: ("signed", "currency")}
+_LATER: dict[int, tuple[str, ...]] = {7: (), 6: (), 5: ("currency",), 4: ("signed", "currency")}
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 

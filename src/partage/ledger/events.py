@@ -30,6 +30,7 @@ format release terms
                events name arms whose sharers have all used their horizons; such an arm does not hold others back.
                Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
                The configuration may state a `currency`.
+7      0.2     What formats up to 6 know, so far.
 ====== ======= ===================================================================================================
 """
 
@@ -40,7 +41,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage.ledger.refusals import Refused
 
-FORMAT = 6  # of new collaborations, and the newest that this release reads
+FORMAT = 7  # of new collaborations, and the newest that this release reads
 
 Arm = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]

@@ -72,7 +72,7 @@ def test_defaults(url: str) -> None:
         "version": 0,
         "closed": False,
         "parameters": {"lead": 4.0},
-        "format": 6,
+        "format": 7,
         "prepaid": None,
         "underwriting": None,
         "claim_interval": 0.0,
