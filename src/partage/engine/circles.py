@@ -37,7 +37,7 @@ def new_trail(agents, kept):
     longest, places = (_TRAIL, agents) if kept else (np.int64(0), np.int64(0))
     state = np.zeros(4, np.int64)
     state[WALKED] = -1
-    return Trail(np.zeros(longest, np.int32), np.zeros(places, np.int64), np.zeros(longest, np.int64), state)
+    return Trail(np.empty(longest, np.int32), np.empty(places, np.int64), np.empty(longest, np.int64), state)
 
 
 @uncounted

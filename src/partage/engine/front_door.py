@@ -26,6 +26,7 @@ def play_runs(
     keys: NDArray[np.uint64],
     checkpoints: Sequence[int] | NDArray[np.int64] = (),
     reference: bool = False,
+    again: Run | None = None,
 ) -> Iterator[Run]:
     """Play one run for each key and yield it.
 
@@ -41,6 +42,8 @@ def play_runs(
         Steps up to which the overall regret is recorded in `Run.curve`, in increasing order.
     reference
         Play pull by pull in plain Python, whatever the rule.
+    again
+        A run of an earlier call with the same game, rule and checkpoints. It is written over.
 
     Yields
     ------
@@ -49,7 +52,7 @@ def play_runs(
     """
     steps = np.array(checkpoints, dtype=np.int64)
     kernel = None if reference or by_reference(game, rule) else _kernel(rule)
-    run: Run | None = None
+    run = again
     for key in keys:
         if run is None or game.random:
             run = Run(game_of_run(game, rule, key), steps)

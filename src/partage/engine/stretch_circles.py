@@ -58,7 +58,7 @@ def new_path(arms, lead, kept):
     state[AT], state[_HINT] = -1, np.int64(0) if kept else _FAR
     room = arms + 1 if kept else 0
     return Path(
-        np.zeros(_TRAIL if kept else 0, np.int64), state, np.zeros(arms, np.bool_), np.zeros((2, room)),
+        np.empty(_TRAIL if kept else 0, np.int64), state, np.zeros(arms, np.bool_), np.zeros((2, room)),
         np.zeros((2, room)),
     )  # fmt: skip
 
