@@ -145,7 +145,7 @@ def _explore(
     now, lap_start, now_place, place = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     checkpoint, clock, tick = np.int64(0), np.int64(0), np.int64(0)
     left, price = np.float64(all_pulls), 4.0 / all_pulls if all_pulls > 0 else 0.0
-    free, loss, ahead_own, ahead_total = 0.0, 0.0, 0.0, np.int64(0)
+    free, loss, ahead_own, ahead_total, log_clock = 0.0, 0.0, 0.0, np.int64(0), 0.0
     most, n_open, witness = np.int64(1), np.int64(0), _NONE
     n_awake, n_asleep, asleep_most, rebuilt = np.int64(0), np.int64(0), np.int64(0), False
     asleep_least, asleep_pace, off, enough = math.inf, math.inf, 0.0, 0.0
@@ -162,17 +162,17 @@ def _explore(
             move_to_front(q_arms, q_pulls, ends)
         head = ends[0]
         pull = q_pulls[head] if ends[1] > head else _FAR
-        anew, arm = False, leader
+        anew, relevel, demoted, arm = False, False, _NONE, leader
         if clocked and _TICKS[tick] <= min(pull, end):
             now, clock, tick = max(now, _TICKS[tick]), _TICKS[tick], tick + 1
             now_place = now % agents
             lap_start = now - now_place
-            left = np.float64(max(0, all_pulls - clock))
+            left, log_clock = np.float64(max(0, all_pulls - clock)), math.log(max(1.0, rule.clock * clock))
             if all_pulls > 0:
                 price = 4.0 / left if left > 0.0 else math.inf
             if counts[leader] == 0:
                 continue
-            anew = True
+            anew, relevel = True, by_clock or quiet > 0
             if quiet > 0:
                 _read_rewards(k0, k1, table, counts, sums, read, records, power)
                 quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
@@ -252,7 +252,8 @@ def _explore(
                     continue
                 give_up(quiet, path)
                 _read_rewards(k0, k1, table, counts, sums, read, records, power)
-                quiet, patience, highest, anew = np.int64(0), np.int64(0), _highest_but(leader, mean), True
+                quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
+                anew, relevel = True, True
             else:
                 reward = next_reward(k0, k1, table, arm, counts[arm] - 1, TAPE, word, group_of)
                 total[arm] += np.int64(reward)
@@ -277,7 +278,7 @@ def _explore(
                     highest = max(highest, mean[before])
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
-                anew = True
+                anew, demoted = True, before
                 state[leader], witness = CONTENDER, _NONE
                 if not active[leader]:
                     active[leader] = True
@@ -328,8 +329,8 @@ def _explore(
                 i = awake[j] if everything else arm
                 if counts[i] > 0:
                     found = evidence_between(counts[i], total[i], own[i], ahead, ahead_total, ahead_own, power)
-                    if anew or i == arm:
-                        level[i] = worth_knowing(rule.clock * clock, counts[i])
+                    if relevel or i == arm or i == demoted:
+                        level[i] = _level_of(log_clock - _log_of(counts[i], logs))
                     opened[i] = found <= level[i]
                     if abs(found - level[i]) <= slip:
                         opened[i] = apart(counts[i], sums[i], ahead, sums[leader]) <= worth_knowing(
@@ -359,7 +360,7 @@ def _explore(
                 i = awake[j] if everything else arm
                 if counts[i] == 0:
                     continue
-                if anew or i == arm:
+                if relevel or i == arm or i == demoted:
                     level[i] = threshold + loss_of(counts[i], total[i], losses, halves)
                     inverse[i] = 1.0 / counts[i]
                 found = evidence_between(counts[i], total[i], own[i], ahead, ahead_total, ahead_own, power)
@@ -607,6 +608,12 @@ def _most_of(leader, counts, state):
         if i != leader and state[i] == CONTENDER:
             most = max(most, counts[i])
     return most
+
+
+@inlined
+def _level_of(x):
+    """Return the evidence up to which exploring pays, as `worth_knowing` does up to rounding."""
+    return x - 0.5 - 0.5 * math.log(max(1.0, x))
 
 
 @inlined
