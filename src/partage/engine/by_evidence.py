@@ -238,8 +238,8 @@ def _explore(
                         if checkpoint < len(checkpoints):
                             until = min(until, checkpoints[checkpoint] * agents)
                         times = whole_circles(
-                            quiet, now, now_place, min(until, end), lead, most, leader, few, n_few, modes, counts, read,
-                            opened, path,
+                            quiet, now, now_place, min(until, end), lead, most, leader, few, n_few, modes, counts,
+                            read, opened, path,
                         )  # fmt: skip
                         if times > 0:
                             pulls = repeat(
@@ -519,8 +519,8 @@ def _explore(
         if patience <= 0 and top >= FROM:
             until = min(_TICKS[tick], end) if clocked else end
             quiet = longest_quiet(
-                k0, k1, table, rule, clock, price, min(2 * longest, until - now), leader, counts, total, state, modes, records.lowest,
-                records.highest,
+                k0, k1, table, rule, clock, price, min(2 * longest, until - now), leader, counts, total, state, modes,
+                records.lowest, records.highest,
             )  # fmt: skip
             longest, patience, n_few = max(quiet, np.int64(64)), 64 + 4 * arms, np.int64(0)
             if quiet > 0:

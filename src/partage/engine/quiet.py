@@ -1,9 +1,9 @@
 """Quiet stretches of Balanced-GLR and Shared-IMED: broadcasts whose rewards change no decision.
 
-Evidence rises with both counts, with the leader's mean and as the other mean falls. So a band in which each mean stays
-bounds the evidence all along a stretch. In a short stretch the band is the widest that any rewards allow, in a long
-one it is that of the rewards on the tape, read ahead. If the bounds leave the leader, the state of every arm and the
-side of its threshold on which its evidence is, then the open arms depend on counts alone (docs/engine.md).
+Evidence rises with both counts, with the leader's mean and as the other mean falls. So a band in which each mean
+stays bounds the evidence all along a stretch. In a short stretch the band is the widest that any rewards allow, in a
+long one it is that of the rewards on the tape, read ahead. If the bounds leave the leader, the state of every arm and
+the side of its threshold on which its evidence is, then the open arms depend on counts alone (docs/engine.md).
 """
 
 import math

@@ -1,9 +1,9 @@
 """Circles in a quiet stretch of `by_evidence`: there, counts alone decide, so exploring repeats itself.
 
-From the start of a stretch, the sharers that explore are written down, and how close each comparison of counts came to
-going the other way. Once the place and the open arms are those of the start again, the same sharers explore once more,
-as long as no comparison goes the other way. That may be counted at once. All comparisons are linear in the counts, so
-how often is arithmetic:
+From the start of a stretch, the sharers that explore are written down, and how close each comparison of counts came
+to going the other way. Once the place and the open arms are those of the start again, the same sharers explore once
+more, as long as no comparison goes the other way. That may be counted at once. All comparisons are linear in the
+counts, so how often is arithmetic:
 
 - an arm is open while its count is at most the leader's and, where counts decide, `lead` times its count is;
 - the leader is open while its count is at most `lead` times the largest other count;
