@@ -43,6 +43,7 @@ from partage.engine.intervals import (
     take_out,
 )
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove
+from partage.engine.quiet import band
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.tally import GameTable, clear
 from partage.evidence import apart, mixture_loss
@@ -310,10 +311,22 @@ def _explore(
             if top >= circles_after:
                 half = 0.5 * threshold - margin(2 * top)
                 set_points(half, 0.0, active, counts, total, mean, intervals)
-            quiet = _longest_quiet(longest, threshold, leader, actives, n_active, counts, total, points)
+            quiet = _longest_quiet(
+                k0,
+                k1,
+                table,
+                min(2 * longest, end - now),
+                threshold,
+                leader,
+                actives,
+                n_active,
+                counts,
+                total,
+                points,
+            )
             longest = max(quiet, _SHORTEST_QUIET)
             if quiet == 0:
-                patience = 4 * n_active
+                patience = 16 * n_active
 
     for j in range(n_active):
         _read_rewards(k0, k1, table, actives[j], counts, sums, tables, records, intervals)
@@ -446,37 +459,40 @@ def _best_of(actives, n_active, mean, rank):
 
 
 @uncounted
-def _longest_quiet(longest, threshold, leader, actives, n_active, counts, total, points):
-    """Return for how many broadcasts of each arm rewards need not be read: up to twice `longest`, 0 if too few."""
+def _longest_quiet(k0, k1, table, most, threshold, leader, actives, n_active, counts, total, points):
+    """Return for how many broadcasts of each arm rewards need not be read: up to `most`, 0 if too few."""
     if points[LOW] < points[HIGH]:
         return np.int64(0)
-    pulls = min(2 * longest, _LONGEST_QUIET)
+    pulls = min(most, _LONGEST_QUIET)
     while pulls >= _SHORTEST_QUIET:
-        if _stays_quiet(pulls, threshold, leader, actives, n_active, counts, total, points):
+        if _stays_quiet(k0, k1, table, pulls, threshold, leader, actives, n_active, counts, total, points):
             return pulls
         pulls >>= 1
     return np.int64(0)
 
 
 @uncounted
-def _stays_quiet(pulls, threshold, leader, actives, n_active, counts, total, points):
-    """Whether `pulls` more rewards of each active arm cannot eliminate an arm or change the leader.
+def _stays_quiet(k0, k1, table, pulls, threshold, leader, actives, n_active, counts, total, points):
+    """Whether `pulls` more rewards of each active arm eliminate no arm and leave the leader.
 
-    n kl(mean, q) is convex in the count and the sum, so it is largest if no reward comes, if all are 0 or if all are
-    1. A mixture loss is at least 0.5 log(pi n / 2).
+    n kl(mean, q) rises with n and is convex in the mean, so it is largest at the end, on one side of the band in
+    which the mean stays. A mixture loss is at least 0.5 log(pi n / 2).
     """
-    lowest = total[leader] / (counts[leader] + pulls)
+    if counts[leader] == 0:
+        return False
+    worst, _ = band(k0, k1, table.first[leader], leader, counts[leader], total[leader], pulls)
     log_q, log_rest = points[LOW + 1], points[LOW + 2]
     for j in range(n_active):
         arm = actives[j]
         if counts[arm] == 0:
             return False
         last = counts[arm] + pulls
-        if arm != leader and (total[arm] + pulls) / last >= lowest - 1e-12:
+        lowest, highest = band(k0, k1, table.first[arm], arm, counts[arm], total[arm], pulls)
+        if arm != leader and highest >= worst - 1e-12:
             return False
         most = 0.5 * threshold + 0.5 * math.log(0.5 * math.pi * counts[arm]) - margin(2 * last)
-        for ends in range(2):
-            won = total[arm] + pulls * ends
+        for mean in (lowest, highest):
+            won = min(np.float64(last), last * mean)
             if distance(last, won, own_part_at(last, won), log_q, log_rest) >= most:
                 return False
     return True

@@ -20,7 +20,7 @@ CLOSED, OPEN, BY_COUNTS = np.int8(0), np.int8(1), np.int8(2)  # the evidence clo
 GONE, STOPPED, CONTENDER = np.int8(0), np.int8(1), np.int8(2)
 FROM = np.int64(1000)  # broadcasts of an arm from which on stretches are looked for
 _SHORTEST, _LONGEST = np.int64(16), np.int64(2**40)
-_READ_AHEAD = np.int64(512)  # rewards from which on the tape is read
+_FEW, _MANY = np.int64(8), np.int64(64)  # rewards between two means that are read ahead, of a short and a long record
 
 
 @uncounted
@@ -32,7 +32,7 @@ def longest_quiet(k0, k1, table, rule, clock, price, most, leader, counts, total
     while pulls >= _SHORTEST:
         for i in range(len(counts)):
             if i == leader or modes[i] != CLOSED:
-                lowest[i], highest[i] = _band(k0, k1, table.first[i], i, counts[i], total[i], pulls)
+                lowest[i], highest[i] = band(k0, k1, table.first[i], i, counts[i], total[i], pulls)
             else:
                 lowest[i] = highest[i] = total[i] / counts[i]
         if _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes, lowest, highest):
@@ -71,16 +71,18 @@ def _modes_now(rule, clock, leader, counts, total, state, modes):
 
 
 @uncounted
-def _band(k0, k1, mean, arm, count, total, pulls):
+def band(k0, k1, mean, arm, count, total, pulls):
     """Return bounds on the mean of an arm until it has `pulls` more rewards."""
-    stop = count + pulls
-    if pulls < _READ_AHEAD:
+    stop, step = count + pulls, _FEW if count < 64 * _MANY else _MANY
+    if pulls < 2 * step:
         return total / stop, (total + pulls) / stop
-    lowest, highest, entry = total / count, total / count, count
+    lowest, highest, entry, group, word = total / count, total / count, count, np.int64(-1), np.uint64(0)
     while entry < stop:
-        group = entry >> 6
-        until = min(stop, (group + 1) << 6)
-        bits = bernoulli_word(k0, k1, mean, group, arm, TAPE) >> np.uint64(entry & 63)
+        if entry >> 6 != group:
+            group = entry >> 6
+            word = bernoulli_word(k0, k1, mean, group, arm, TAPE)
+        until = min(stop, (entry // step + 1) * step)
+        bits = word >> np.uint64(entry & 63)
         if until - entry < 64:
             bits &= (np.uint64(1) << np.uint64(until - entry)) - np.uint64(1)
         lowest = min(lowest, total / until)
