@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
+from partage.engine.actives import best_of_actives, is_better, least_of, most_open_at
 from partage.engine.circles import (
     CIRCLES_AFTER,
     PULLS,
@@ -119,7 +120,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
 
     now, place = np.int64(0), _NONE  # the next pull; the place of the last explorer
     least, at_least = np.int64(0), arms  # the fewest broadcasts of an active arm, and how many arms have that few
-    most_open = _most_open(balance, least)
+    most_open = most_open_at(balance, least)
     frozen, highest_lower, highest_arm = -math.inf, -math.inf, _NONE  # highest lower bound: of eliminated, of all
     quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
     checkpoint = np.int64(0)
@@ -146,8 +147,8 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
         # 3. Which arms are open now. Where a round starts, whole circles may be counted at once.
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
-            least, at_least = _least_of(actives, n_active, counts)
-            most_open = _most_open(balance, least)
+            least, at_least = least_of(actives, n_active, counts)
+            most_open = most_open_at(balance, least)
             n_open = _open_arms(actives, n_active, counts, most_open, opens)
             if long and least >= circles_after:
                 look_for_circle(now, place + 1, agents, n_active, trail)
@@ -157,7 +158,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                         quiet, until - now, actives, n_active, places, entries, read, lap, trail, current, outcome
                     )
                     least += circles * trail.state[ROUNDS]
-                    most_open = _most_open(balance, least)
+                    most_open = most_open_at(balance, least)
                     now += circles * trail.state[PULLS]
         elif counts[arm] > most_open:
             n_open -= 1
@@ -188,15 +189,15 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                     highest_lower, frozen, pull // agents + 1, order[place], actives, n_active, bounds, rank, outcome
                 )
                 walked[0] = -1
-                least, at_least = _least_of(actives, n_active, counts)
-                most_open = _most_open(balance, least)
+                least, at_least = least_of(actives, n_active, counts)
+                most_open = most_open_at(balance, least)
                 n_open = _open_arms(actives, n_active, counts, most_open, opens)
 
             # 6. The leader.
             before = leader
             if not active[leader] or (arm == leader and mean[arm] < mean_before):
-                leader = _best_of(actives, n_active, mean, rank)
-            elif active[arm] and _is_better(arm, leader, mean, rank):
+                leader = best_of_actives(actives, n_active, mean, rank)
+            elif active[arm] and is_better(arm, leader, mean, rank):
                 leader = arm
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
@@ -241,25 +242,6 @@ def _next_explorer(now, now_place, agents, opens, n_open, counts, rank, sharer, 
         ):
             pull, arm, at = next_pull, i, j
     return pull, arm, at
-
-
-@inner
-def _least_of(actives, n_active, counts):
-    """Return the fewest broadcasts of an active arm, and how many arms have that few."""
-    least, arms_at = _FAR, np.int64(0)
-    for j in range(n_active):
-        arm = actives[j]
-        if counts[arm] < least:
-            least, arms_at = counts[arm], np.int64(1)
-        elif counts[arm] == least:
-            arms_at += 1
-    return least, arms_at
-
-
-@inlined
-def _most_open(balance, least):
-    """Return how often an open arm may have been broadcast."""
-    return math.inf if math.isinf(balance) else balance * least
 
 
 @inner
@@ -320,7 +302,7 @@ def _any_below(highest_lower, actives, n_active, bounds):
 @inner
 def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds, rank, outcome):
     """Eliminate by Eq. 1; return how many arms are left, and the highest lower bound of those eliminated."""
-    best = _best_of(actives, n_active, bounds.mean, rank)
+    best = best_of_actives(actives, n_active, bounds.mean, rank)
     staying = np.int64(0)
     for j in range(n_active):
         i = actives[j]
@@ -336,22 +318,6 @@ def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds,
         outcome.active[best] = True
         outcome.eliminated_step[best], outcome.eliminated_agent[best] = -1, -1
     return staying, frozen
-
-
-@inlined
-def _is_better(arm, other, mean, rank):
-    """Whether an arm has the higher mean, ties by the tie order."""
-    return mean[arm] > mean[other] or (mean[arm] == mean[other] and rank[arm] < rank[other])
-
-
-@inner
-def _best_of(actives, n_active, mean, rank):
-    """Return the active arm with the highest mean, ties by the tie order."""
-    best = actives[0]
-    for j in range(n_active):
-        if _is_better(actives[j], best, mean, rank):
-            best = actives[j]
-    return best
 
 
 @inner

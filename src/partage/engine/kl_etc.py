@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.arms import BernoulliTable
-from partage.compiled import compiled, inlined, inner, uncounted
+from partage.compiled import compiled, inner, uncounted
 from partage.engine import bounded, broadcast_by_broadcast
+from partage.engine.actives import best_of_actives, is_better, least_of, most_open_at
 from partage.engine.circles import (
     CIRCLES_AFTER,
     PULLS,
@@ -157,7 +158,7 @@ def _explore(
     n_active, n_waiting, n_leaving = arms, np.int64(0), np.int64(0)
     now, lap_start, now_place = np.int64(0), np.int64(0), np.int64(0)
     least, at_least, top, checkpoint = np.int64(0), arms, np.int64(1), np.int64(0)
-    most_open = _most_open(balance, least)
+    most_open = most_open_at(balance, least)
     quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
@@ -212,8 +213,8 @@ def _explore(
             n_waiting += 1
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
-            least, at_least = _least_of(actives, n_active, counts)
-            most_open = _most_open(balance, least)
+            least, at_least = least_of(actives, n_active, counts)
+            most_open = most_open_at(balance, least)
             n_waiting = _open_waiting(
                 most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places, sharer,
                 lap, q_arms, q_pulls, ends, queued,
@@ -226,7 +227,7 @@ def _explore(
                         quiet, until - now, actives, n_active, places, entries, read, lap, trail, current, outcome
                     )
                     least += circles * walked[ROUNDS]
-                    most_open = _most_open(balance, least)
+                    most_open = most_open_at(balance, least)
                     lap_start += circles * walked[PULLS]
                     now += circles * walked[PULLS]
                     for j in range(ends[0], ends[1]):
@@ -283,14 +284,14 @@ def _explore(
                         n_leaving += 1
             if n_leaving > 0:
                 if n_leaving == n_active:  # never eliminate all of them
-                    n_leaving = _all_but(_best_of(actives, n_active, mean, rank), leaving, n_leaving)
+                    n_leaving = _all_but(best_of_actives(actives, n_active, mean, rank), leaving, n_leaving)
                 n_active = _eliminate(
                     pull // agents + 1, order[place], half, leaving, n_leaving, actives, n_active, total, queue,
                     intervals, outcome,
                 )  # fmt: skip
                 walked[WALKED] = -1
-                least, at_least = _least_of(actives, n_active, counts)
-                most_open = _most_open(balance, least)
+                least, at_least = least_of(actives, n_active, counts)
+                most_open = most_open_at(balance, least)
                 n_waiting = _open_waiting(
                     most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places,
                     sharer, lap, q_arms, q_pulls, ends, queued,
@@ -299,8 +300,8 @@ def _explore(
             # 6. The leader.
             before = leader
             if not active[leader] or (arm == leader and mean[arm] < mean_before):
-                leader = _best_of(actives, n_active, mean, rank)
-            elif active[arm] and _is_better(arm, leader, mean, rank):
+                leader = best_of_actives(actives, n_active, mean, rank)
+            elif active[arm] and is_better(arm, leader, mean, rank):
                 leader = arm
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
@@ -334,25 +335,6 @@ def _explore(
 
 
 # --- which arms are open --------------------------------------------------------------------------------------
-
-
-@inlined
-def _most_open(balance, least):
-    """Return how often an open arm may have been broadcast."""
-    return math.inf if math.isinf(balance) else balance * least
-
-
-@uncounted
-def _least_of(actives, n_active, counts):
-    """Return the fewest broadcasts of an active arm, and how many arms have that few."""
-    least, arms_at = _FAR, np.int64(0)
-    for j in range(n_active):
-        arm = actives[j]
-        if counts[arm] < least:
-            least, arms_at = counts[arm], np.int64(1)
-        elif counts[arm] == least:
-            arms_at += 1
-    return least, arms_at
 
 
 @uncounted
@@ -440,22 +422,6 @@ def _eliminate(step, agent, half, leaving, n_leaving, actives, n_active, total, 
             actives[left] = actives[j]
             left += 1
     return left
-
-
-@inlined
-def _is_better(arm, other, mean, rank):
-    """Whether an arm has the higher mean, ties by the tie order."""
-    return mean[arm] > mean[other] or (mean[arm] == mean[other] and rank[arm] < rank[other])
-
-
-@uncounted
-def _best_of(actives, n_active, mean, rank):
-    """Return the active arm with the highest mean, ties by the tie order."""
-    best = actives[0]
-    for j in range(n_active):
-        if _is_better(actives[j], best, mean, rank):
-            best = actives[j]
-    return best
 
 
 @uncounted
