@@ -47,13 +47,16 @@ class Claims:
         self._handed_at = -math.inf  # when the last claim came; before a restart, nobody knows
         self.unsure = True
 
-    def ask(self) -> Steps[bool]:
-        """Ask for a claim; returns whether the controller has nothing to explore for the agent."""
+    def ask(self, wait: float = 0.0) -> Steps[bool]:
+        """Ask for a claim; returns whether the controller has nothing to explore for the agent.
+
+        If there is no claim now, the controller may keep the request for `wait` seconds, until there is one.
+        """
         self.unsure = True
         body = messages.Ask(request=self._saved.asking, explore_only=True)
         try:
             seen = self._receipts.kept
-            answer = yield from self._receipts.send("POST", "/ask", body)
+            answer = yield from self._receipts.send("POST", f"/ask?wait={wait:g}" if wait else "/ask", body)
         except Refused as refused:
             yield from self._not_now(refused)
             return False

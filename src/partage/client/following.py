@@ -267,10 +267,14 @@ class Following:
             self._read_at = self._clock()
             self.freshness += 1
 
-    def nothing_to_explore(self, view: BoardView) -> Steps[None]:
-        """Read the board again: it said explore, but the controller had no claim because other agents were faster."""
-        if self.streaming and self.news is None:
-            yield Wait(BEHIND, news=True)
+    def nothing_to_explore(self, view: BoardView, asked: float) -> Steps[None]:
+        """Read the board again: it said explore, but the controller had no claim because other agents were faster.
+
+        `asked` is when the agent asked; the controller may have kept the request since.
+        """
+        left = asked + BEHIND - self._clock()
+        if self.streaming and self.news is None and left > 0:
+            yield Wait(left, news=True)
         self._take_news()
         if self.view is view:
             yield from self.read()

@@ -18,7 +18,7 @@ from partage.client.calls import Calls
 from partage.client.claims import Claims
 from partage.client.effects import Answer, Save, Steps
 from partage.client.errors import Closed, HorizonReached, Refused
-from partage.client.following import Following
+from partage.client.following import BEHIND, Following
 from partage.client.pulls import Pull, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
@@ -292,9 +292,10 @@ class Protocol:
             elif explores or (claims.unsure and any(following.board.public)):
                 if reports.due_before_claim:
                     yield from reports.send()
-                nothing = yield from claims.ask()
+                asked = following.now()
+                nothing = yield from claims.ask(BEHIND if explores else 0.0)
                 if nothing and explores:
-                    yield from following.nothing_to_explore(view)
+                    yield from following.nothing_to_explore(view, asked)
             elif reports.too_far_ahead:
                 yield from following.wait_for_fresh(view)
             else:

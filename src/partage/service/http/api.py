@@ -1,6 +1,7 @@
 """The API's calls, one function each: who may make it, what it takes and what it returns."""
 
 import logging
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -32,7 +33,17 @@ from partage.service.http.auth import (
     streaming,
     who_of,
 )
-from partage.service.http.schema import READS, WRITES, BareCall, StreamCall, TaggedCall, answer_of, described
+from partage.service.http.schema import (
+    LONGEST_WAIT,
+    READS,
+    WRITES,
+    BareCall,
+    StreamCall,
+    TaggedCall,
+    WaitingCall,
+    answer_of,
+    described,
+)
 from partage.service.http.transparency import TRANSPARENCY, seen_by
 from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
@@ -63,6 +74,18 @@ def by_whom(request: AnyRequest) -> By:
         sentence = f"The header {signatures.HEADER} must be the request's number, a space, and 64 bytes in base64."
         raise invalid(signatures.HEADER, sentence)
     return By(signed, epoch)
+
+
+def seconds_of(request: AnyRequest) -> float:
+    """Return how long an ask may wait for a claim."""
+    given = request.query_params.get("wait", "0")
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= LONGEST_WAIT:
+        raise invalid("wait", f"The parameter wait must be a number of seconds from 0 to {LONGEST_WAIT:g}.")
+    return found
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -379,7 +402,7 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     summary="Ask what to pull next",
     **described(
         *WRITES,
-        kind=BareCall,
+        kind=WaitingCall,
         answers={
             200: answer_of(messages.Pull, "The pull to make."),
             204: answer_of(None, "With explore_only: nothing to explore."),
@@ -392,9 +415,10 @@ async def ask(
     data: JSONBody[messages.Ask] = messages.Ask(),  # noqa: B008
 ) -> Response[messages.Pull | None]:
     """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
+    wait = seconds_of(request)
     controller, book, agent = await own_book(request, id)
     pull = await controller.ask(
-        book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request)
+        book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request), wait
     )
     return Response(pull, status_code=200 if pull is not None else 204)
 

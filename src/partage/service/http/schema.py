@@ -37,6 +37,7 @@ ERRORS = {
     501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
 }
+LONGEST_WAIT = 1.0  # seconds that an ask may wait for a claim
 RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits")  # calls whose answer has a receipt
 READS = (401, 403, 404, 500, 501, 503)
 WRITES = (400, 401, 403, 409, 413, 422, 500, 501, 503)
@@ -58,6 +59,18 @@ class BareCall(Call):
     def __post_init__(self) -> None:
         assert isinstance(self.request_body, RequestBody)
         self.request_body.required = False
+
+
+@dataclass
+class WaitingCall(BareCall):
+    """A call that may wait for a claim."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = "With explore_only: the seconds that the request may wait for a claim if there is none now."
+        seconds = Schema(type=OpenAPIType.NUMBER, minimum=0, maximum=LONGEST_WAIT, default=0)
+        found = Parameter(name="wait", param_in="query", schema=seconds, description=text)
+        self.parameters = [*(self.parameters or ()), found]
 
 
 @dataclass

@@ -57,6 +57,8 @@ class Book:
         Whether the state holds only what is on disk or being written. After a failed write it must be reloaded.
     durable
         The number of rows that are on disk. State, head and tree may be ahead of it.
+    asks
+        The asks that wait for a claim, by agent, in the order of arrival.
     taken
         Whether its jobs are in a transaction, or wait for one to begin.
     held, refusing
@@ -85,6 +87,7 @@ class Book:
         self.snapshot_seq = snapshot_seq
         self.valid = True
         self.jobs: list[Job] = []
+        self.asks: dict[str, Job] = {}
         self.taken = False
         self.held = self.refusing = False
         self.closing = asyncio.Lock()
@@ -196,7 +199,7 @@ class Book:
     def idle(self) -> bool:
         """Whether it may leave the memory: nobody watches or waits, no claim is open, and its time is the clock's."""
         locked = self.closing.locked() or self.settling.locked()
-        busy = self.jobs or self.taken or self.watchers or locked or self.ahead
+        busy = self.jobs or self.asks or self.taken or self.watchers or locked or self.ahead
         return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:

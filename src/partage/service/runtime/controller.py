@@ -60,7 +60,7 @@ from partage.service.runtime.sessions import THE_OPERATOR, UNSIGNED, By, Session
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.witnesses import Witnesses
-from partage.service.runtime.writer import SNAPSHOT_EVERY, Done
+from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Waiting
 from partage.service.store import Corrupt, Created, Lost, NewToken, Row, Store, StoreError
 
 log = logging.getLogger("partage.service")
@@ -258,6 +258,7 @@ class Controller:
         by: By,
         move: Callable[[moves.Turn], Any],
         tokens: list[NewToken] | None = None,
+        waiting: Waiting | None = None,
     ) -> "asyncio.Future[Done]":
         """Queue the move of a member's request, with its signature, unless its token has ended by then."""
 
@@ -267,7 +268,7 @@ class Controller:
             turn.signed = by.signed
             return move(turn)
 
-        return self.library.put(book, own, tokens)
+        return self.library.put(book, own, tokens, waiting=waiting)
 
     async def join(self, collaboration: str, code: str, new: NewAgent, by: By = UNSIGNED) -> tuple[str, str]:
         """Let an agent join with an invite; return its id and its token."""
@@ -359,10 +360,15 @@ class Controller:
         explore_only: bool,
         seen: int | None = None,
         by: By = UNSIGNED,
+        wait: float = 0.0,
     ) -> Pull | None:
-        """Hand out an agent's next pull."""
+        """Hand out an agent's next pull. If there is nothing to explore, wait for a claim for so many seconds."""
         await self.receipts.expect(book, seen)
-        done = await self._put(book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only))
+        until = asyncio.get_running_loop().time() + wait
+        waiting = Waiting(agent, until) if wait and explore_only else None
+        done = await self._put(
+            book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only), waiting=waiting
+        )
         answered: Answered | None = done.answer
         if answered is None:
             return None
