@@ -913,6 +913,58 @@ def test_many_arms_are_shown_the_best_first(server: Server, page: Page, api: htt
     expect(page.locator("#arms .arm:visible")).to_have_count(60)
 
 
+FOLLOW = """async (events) => {
+  const script = [...document.scripts].find((one) => one.src.includes("operator.js")).src;
+  const { next } = await import(script.replace("operator.js", "patch.js"));
+  const heard = { kinds: [], bytes: [], snapshot: null };
+  const source = new EventSource(events);
+  for (const kind of ["board", "patch"]) {
+    source.addEventListener(kind, ({ data }) => {
+      heard.kinds.push(kind);
+      heard.bytes.push(data.length);
+      heard.snapshot = kind === "patch" ? next(heard.snapshot, JSON.parse(data)) : JSON.parse(data);
+    });
+  }
+  window.follows = [...(window.follows ?? []), heard];
+}"""
+
+
+def until(page: Page, expression: str) -> None:
+    """Wait until an expression is true. The pages' policy forbids `wait_for_function`."""
+    for _ in range(1000):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(expression)
+
+
+def test_a_page_gets_patches_which_make_the_board(server: Server, page: Page, api: httpx.Client) -> None:
+    names = tuple(f"arm/{place}~" for place in range(1000))
+    played = Played(api, names, invites=10)
+    token = played.join("M", *names)
+    watch(page, server, played)
+    page.evaluate(FOLLOW, f"/c/{played.id}/events")
+    until(page, "follows[0].snapshot")
+    for _ in range(6):
+        before = page.evaluate("follows[0].kinds.length")
+        for _ in range(4):
+            played.pull(token, dict.fromkeys(names, 0.5))
+        played.join(f"N{before}")
+        until(page, f"follows[0].kinds.length > {before}")
+    board = api.get(f"/v1/collaborations/{played.id}/board").json()
+    until(page, f"follows[0].snapshot.board.agents === {board['agents']}")
+    page.evaluate(FOLLOW, f"/c/{played.id}/events")  # another one gets all of it at once
+    until(page, "follows[1].snapshot")
+    first, second = page.evaluate("follows")
+    assert first["kinds"] == ["board"] + ["patch"] * (len(first["kinds"]) - 1)
+    assert len(first["kinds"]) > 6
+    assert second["kinds"] == ["board"]
+    assert first["snapshot"]["board"] == board
+    assert first["snapshot"] == second["snapshot"]
+    assert max(first["bytes"][1:]) < first["bytes"][0] / 10
+    expect(page.locator("#arms .arm:visible").first).to_contain_text("1 broadcast")
+
+
 # --- for everyone ---------------------------------------------------------------------------------------------
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}

@@ -232,6 +232,8 @@ class Book:
         A change while they are being woken wakes all of them once more.
         """
         self._changed = True
+        if not self.watchers:
+            self._shown_until = 0.0  # whoever comes next sees this change
         if self._wake_next is None and self.watchers:
             loop = asyncio.get_running_loop()
             if loop.time() >= self._next_round:
