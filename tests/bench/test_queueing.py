@@ -25,7 +25,7 @@ def test_if_a_batch_takes_the_same_time_whatever_its_size_a_busy_server_takes_on
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.8])
 def test_the_mean_is_that_of_the_chain_of_batch_sizes(load: float) -> None:
-    """The next batch is what arrives in this one: Poisson with mean rate (a + b k), and one request if nothing does."""
+    """The next batch is what arrives in this one, Poisson with mean rate (a + b k), or else one request."""
     a, b = 0.002, 0.001
     rate, most = load / b, 400
     sizes = np.arange(1, most)
@@ -39,8 +39,8 @@ def test_the_mean_is_that_of_the_chain_of_batch_sizes(load: float) -> None:
     for _ in range(2000):
         stationary = stationary @ moves
         stationary /= stationary.sum()
-    # Of those that arrive during a batch, each waits for half of it on average, and then for the whole next one, whose
-    # size is biased by itself: E[K S(K)] over the batches that were not begun by a request alone.
+    # Whoever arrives during a batch waits for half of it on average, and then for all of the next one, which is larger
+    # the more arrive: E[K S(K)] over the batches that were not begun by a request alone.
     waits = stationary @ (rate * times * times / 2)
     next_batch = stationary @ (moves @ (sizes * times)) - stationary @ nothing * times[0]
     alone = stationary @ nothing * times[0]
