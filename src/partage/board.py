@@ -220,13 +220,13 @@ class Board:
         count = self.record.counts[arm]
         return self.record.sums[arm] / count if count else -math.inf
 
-    def upper(self, arm: int) -> float:
-        """Return the upper end of the arm's interval."""
-        return self.mean(arm) + radius(self.horizon, self.counts[arm]) if self.counts[arm] else math.inf
-
-    def lower(self, arm: int) -> float:
-        """Return the lower end of the arm's interval."""
-        return self.mean(arm) - radius(self.horizon, self.counts[arm]) if self.counts[arm] else -math.inf
+    def intervals(self) -> list[tuple[float, float]]:
+        """Return the lower and the upper end of every arm's interval; infinite if it was never broadcast."""
+        found = []
+        for count, total in zip(self.record.counts, self.record.sums, strict=True):
+            mean, half = (total / count if count else 0.0), radius(self.horizon, count)
+            found.append((mean - half, mean + half))
+        return found
 
     def least(self, arms: Iterable[int]) -> int:
         """Return the least-broadcast of these arms, claims included, ties by the tie order."""

@@ -39,8 +39,8 @@ def test_the_mean_is_that_of_the_chain_of_batch_sizes(load: float) -> None:
     for _ in range(2000):
         stationary = stationary @ moves
         stationary /= stationary.sum()
-    # Whoever arrives during a batch waits for half of it on average, and then for all of the next one, which is larger
-    # the more arrive: E[K S(K)] over the batches that were not begun by a request alone.
+    # Whoever arrives during a batch waits for half of it on average, and then for all of the next one, which is the
+    # larger the more arrive: E[K S(K)] over the batches that were not begun by a request alone.
     waits = stationary @ (rate * times * times / 2)
     next_batch = stationary @ (moves @ (sizes * times)) - stationary @ nothing * times[0]
     alone = stationary @ nothing * times[0]

@@ -33,6 +33,7 @@ from partage.service.http.auth import (
     streaming,
     who_of,
 )
+from partage.service.http.responses import Encoded
 from partage.service.http.schema import (
     LONGEST_WAIT,
     READS,
@@ -78,6 +79,8 @@ def by_whom(request: AnyRequest) -> By:
 
 def seconds_of(request: AnyRequest) -> float:
     """Return how long an ask may wait for a claim."""
+    if not request.scope["query_string"]:
+        return 0.0
     given = request.query_params.get("wait", "0")
     try:
         found = float(given)
@@ -420,7 +423,7 @@ async def ask(
     pull = await controller.ask(
         book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request), wait
     )
-    return Response(pull, status_code=200 if pull is not None else 204)
+    return Encoded(pull, 200 if pull is not None else 204)
 
 
 @get(
@@ -454,10 +457,10 @@ async def reveal(request: AnyRequest, id: FromPath[str], data: JSONBody[messages
     summary="Report the reward of a claim",
     **described(*WRITES, 404),
 )
-async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> messages.Told:
+async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> Response[messages.Told]:
     """Broadcast the reward of a claim. It is on disk before the answer is sent."""
     controller, book, agent = await own_book(request, id)
-    return await controller.tell(book, agent, data.pull, data.reward, seen_by(request), by_whom(request))
+    return Encoded(await controller.tell(book, agent, data.pull, data.reward, seen_by(request), by_whom(request)))
 
 
 @post(
@@ -467,10 +470,12 @@ async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.T
     summary="Report commit pulls",
     **described(*WRITES),
 )
-async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]) -> messages.Told:
+async def commits(
+    request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]
+) -> Response[messages.Told]:
     """Count commit pulls that the client decided itself."""
     controller, book, agent = await own_book(request, id)
-    return await controller.commits(book, agent, data, seen_by(request), by_whom(request))
+    return Encoded(await controller.commits(book, agent, data, seen_by(request), by_whom(request)))
 
 
 @get(

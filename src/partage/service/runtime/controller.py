@@ -364,8 +364,9 @@ class Controller:
     ) -> Pull | None:
         """Hand out an agent's next pull. If there is nothing to explore, wait for a claim for so many seconds."""
         await self.receipts.expect(book, seen)
-        until = asyncio.get_running_loop().time() + wait
-        waiting = Waiting(agent, until) if wait and explore_only else None
+        waiting = None
+        if wait and explore_only:
+            waiting = Waiting(agent, asyncio.get_running_loop().time() + wait)
         done = await self._put(
             book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only), waiting=waiting
         )
