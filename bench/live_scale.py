@@ -140,11 +140,17 @@ class Streams:
         self._process.stdin.flush()
         self._process.stdout.readline()  # all of them have their first board
 
-    def counts(self):
-        """Return the events and the bytes of all streams so far."""
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+    def counts(self, quiet):
+        """Return the events and the bytes of all streams, once nothing has come for this many seconds."""
+        found = None
+        for _ in range(100):
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            before, found = found, json.loads(self._process.stdout.readline())
+            if found == before:
+                break
+            time.sleep(quiet)
+        return found
 
     def close(self):
         self._process.kill()
@@ -209,11 +215,9 @@ def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
     opened = Streams(port, path, streams, patches)
     try:
         broadcast(client, path, tokens[0], 2, pause)
-        time.sleep(pause)
-        before, began = opened.counts(), processor_seconds(process)
+        before, began = opened.counts(2 * pause), processor_seconds(process)
         asked = broadcast(client, path, tokens[0], times, pause)
-        time.sleep(2 * pause)
-        after, ended = opened.counts(), processor_seconds(process)
+        after, ended = opened.counts(2 * pause), processor_seconds(process)
         busy = load(port, plan_of(path, tokens), seconds) if seconds else None
     finally:
         opened.close()
