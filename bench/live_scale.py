@@ -42,13 +42,13 @@ class Sizes(NamedTuple):
     """What is measured: how many of each, the seconds of each load, and the broadcasts of each fan-out."""
 
     members: tuple[int, ...] = (1, 10, 100)
-    collaborations: tuple[int, ...] = (1, 100)
+    collaborations: tuple[int, ...] = (1, 64)
     streams: tuple[int, ...] = (10, 100, 1000)
     arms_streams: int = 50  # that follow a board of 1,000 arms
     processes: tuple[int, ...] = (1, 2)
-    memory: tuple[tuple[int, int, int], ...] = ((2, 3, 100), (2, 1000, 10), (300, 10, 1))  # members, arms, times
-    seconds: float = 1.0
-    broadcasts: int = 6
+    memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
+    seconds: float = 0.6
+    broadcasts: int = 4
 
 
 SHORT = Sizes()
