@@ -9,6 +9,7 @@ cluster says whether a sweep in which a worker process is killed gives the bits 
 """
 
 import argparse
+import logging
 import os
 import secrets
 import signal
@@ -34,6 +35,7 @@ ABOUT = (
 )
 RUNS = 5
 GAMES = 10_000
+TOKEN = secrets.token_hex(32)  # for all clusters of this process, in which Ray reads it once
 KILLED = 1000  # games of the sweep in which a worker is killed
 FIRST = 256  # games that a new cluster plays before the clock starts, so that its workers have loaded the kernels
 
@@ -72,7 +74,7 @@ def dask(workers):
 def ray(workers):
     """Start a Ray cluster in processes of its own; yield as `dask` does.
 
-    Ray listens on all interfaces, so the cluster takes only those who know a token that is made for it.
+    Ray listens on all interfaces, so the cluster takes only those who know a token.
     """
     ray_command = Path(sys.executable).with_name("ray")
     with socket.socket() as probe:
@@ -82,7 +84,7 @@ def ray(workers):
         start = ["start", "--head", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
         size = [f"--num-cpus={workers}", "--object-store-memory=100000000", "--include-dashboard=false"]
         where = [f"--port={port}", f"--temp-dir={folder}", "--min-worker-port=0", "--max-worker-port=0"]
-        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32)):
+        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN):
             head = subprocess.Popen(
                 [ray_command, *start, *size, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
@@ -109,14 +111,23 @@ def _environment(**more):
                 os.environ[name] = value
 
 
-def _wait_for(port, head, seconds=60):
+def _wait_for(port, head, seconds=120):
+    """Wait until the cluster takes work: its port is open before its node is registered."""
+    import ray
+
     until = time.monotonic() + seconds
     while time.monotonic() < until and head.poll() is None:
+        time.sleep(0.5)
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                time.sleep(5)  # until its node is registered
-                return
-        time.sleep(0.2)
+            if probe.connect_ex(("127.0.0.1", port)):
+                continue
+        try:
+            ray.init(f"127.0.0.1:{port}", logging_level=logging.CRITICAL, log_to_driver=False)
+        except (OSError, RuntimeError, ValueError):
+            continue
+        finally:
+            ray.shutdown()
+        return
     raise RuntimeError("The Ray cluster did not start.")
 
 
