@@ -1,15 +1,18 @@
 """A check for rules of your own."""
 
 import copy
+import random
 from collections.abc import Collection, Hashable
 
 from partage.arms import Arm, Bernoulli, Constant, Uniform
 from partage.board import Board, Pull, Record
+from partage.engine import own as own_rules
+from partage.engine import play_runs
 from partage.engine import rewards as tape
 from partage.engine.reference import checked_pull, play_reference
 from partage.errors import InputError, RuleError
 from partage.game import Game
-from partage.rules.rule import Rule, decider
+from partage.rules.rule import Rule, decider, is_compiled
 from partage.sharing import Sharing
 from partage.simulate.chunk import checked_rule
 from partage.tape import Draws
@@ -27,7 +30,8 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
     - keep at least one public arm active, and no arm that nobody shares;
     - play the same game twice in the same way;
     - treat arms alike: with the arms and the tie order renumbered, it makes the same decision. This is not checked
-      while the board has a state, which may refer to arms by their numbers.
+      while the board has a state, which may refer to arms by their numbers;
+    - if it is compiled, decide and revise as it does in plain Python, pull by pull.
 
     Raises
     ------
@@ -41,13 +45,16 @@ def check_rule(rule: Rule, seed: int = 0) -> None:
         checked_rule(rule)
     except InputError as error:
         raise RuleError(str(error)) from None
-    for number, game in enumerate(_games()):
+    for number, game in enumerate([*_games(), *_random_games(seed)]):
         key = tape.run_keys(seed, number, number + 1)[0]
         tally = play_reference(game, _Watched(rule), key)
         pulls = (tally.explore + tally.commit).sum(axis=1)
         _require((pulls == game.horizon).all(), f"An agent pulled {pulls.min()} times in {game.horizon} steps.")
         again = play_reference(game, rule, key)
         _require(tally == again, "The rule played the same game in two ways: it keeps state or draws at random.")
+        if is_compiled(rule):
+            (fast,) = play_runs(game, rule, key.reshape(1, 2))
+            _require(fast.tally() == tally, "Compiled, the rule played another game than in plain Python.")
 
 
 def _require(holds: object, sentence: str) -> None:
@@ -70,6 +77,17 @@ def _games() -> list[Game]:
         Game(three, Sharing.neighbours(4, 3, 2), 2),
         Game([Constant(0.5)] * 4, Sharing.round_robin(4, 4), 40),
     ]
+
+
+def _random_games(seed: int) -> list[Game]:
+    """Return some more games, drawn at random."""
+    drawn = random.Random(seed)
+    games = []
+    for agents, arms in ((1, 3), (5, 4), (7, 3)):
+        means: list[Arm] = [Bernoulli(drawn.random()) for _ in range(arms)]
+        shares = [drawn.sample(range(arms), drawn.randint(0, arms)) for _ in range(agents)]
+        games.append(Game(means, Sharing.lists(shares, arms), drawn.randint(20, 120)))
+    return games
 
 
 class _Watched:
@@ -99,6 +117,10 @@ class _Watched:
         _require((board, own) == before, "`decide` changed the board or the agent's record; it must only read them.")
         asked_again = self._decide(board, shares, own, draws.again())
         _require(asked_again == pull, "Asked twice about the same board, the rule gave two answers.")
+        if is_compiled(self.rule):
+            fast = Pull(*own_rules.decided(self.rule, board, shares, own, draws))
+            place = f"At pull {draws.pull + 1} of agent {draws.agent}"
+            _require(fast == checked, f"{place} the compiled `decide` returned {fast}, and the plain one {checked}.")
         self._steps += 1
         if self._steps % 7 == 0 and board.state is None:
             self._renumbered(board, shares, own, draws, checked)
@@ -106,7 +128,14 @@ class _Watched:
 
     def revise(self, board: Board) -> None:
         record = copy.deepcopy(board.record)
+        fast = own_rules.revised(self.rule, board) if is_compiled(self.rule) else None
         self.rule.revise(board)
+        if fast is not None:
+            _require(
+                fast == board.active,
+                f"After {sum(record.counts)} broadcasts the compiled `revise` keeps the arms {_true(fast)} active, "
+                f"and the plain one {board.actives()}.",
+            )
         _require(board.record == record, "`revise` changed the record of broadcasts; it may only eliminate arms.")
         public = [arm for arm in range(board.arms) if board.public[arm]]
         _require(
@@ -133,6 +162,10 @@ class _Watched:
             last - arm == pull.arm and share == pull.share,
             "With the arms renumbered the rule decided differently; ties must be broken by `board.rank`.",
         )
+
+
+def _true(active: Collection[bool]) -> list[int]:
+    return [arm for arm, is_active in enumerate(active) if is_active]
 
 
 def _mirrored(record: Record) -> Record:

@@ -21,6 +21,8 @@ class Rule(Protocol):
     returns the game as the rule plays it, `keeps`: how many private rewards of each arm an agent keeps, if not
     all, `eliminates`: whether `revise` ever makes an arm inactive, and `offers`: whether
     `offered(board, agent, shares, opened)` says which of its arms an agent may explore, given those that are open.
+    With `compiled = True`, numba compiles `decide` and `revise` as they are written, and the rule plays at the
+    engine's speed (docs/own-rules.md).
     """
 
     @property
@@ -173,6 +175,11 @@ class BuiltIn:
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Leave the active arms as they are: nothing is ever eliminated."""
+
+
+def is_compiled(rule: Rule) -> bool:
+    """Whether numba compiles the rule's `decide` and `revise`."""
+    return getattr(rule, "compiled", False) is True and not isinstance(rule, BuiltIn)
 
 
 def changed_parameters(rule: Rule) -> dict[str, Any]:
