@@ -80,11 +80,17 @@ def join(
     declared: dict[str, Any] = {"horizon": horizon, "pace": pace}
     with Agent.join(url, id, invite, name, share or [], **declared, state=state, patience=PATIENCE) as joined:
         found = {"agent": joined.id, "collaboration": id, "url": url, "shares": joined.shares, "state": str(state)}
-        terms = joined.terms
+        terms, source = joined.terms, joined.rule_source
+        if source:
+            found["rule_source"] = source
     if json:
         typer.echo(as_json(found | {"terms": terms}))
     else:
         typer.echo(JOINED.format(name=name, agent=found["agent"], state=state, path=str(state)), nl=False)
+        if source:
+            typer.echo(
+                f"\nIts rule is not one of Partage's. Pass rules=FILE too: the module with the SHA-256 {source}."
+            )
         if terms:
             typer.echo(f"\n{terms} Whoever joins agrees to this; agent.leave() ends the membership.")
 

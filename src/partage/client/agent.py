@@ -73,6 +73,9 @@ class Agent(BaseAgent):
         Seconds to keep trying when the controller does not answer (60).
     listen
         Whether to keep an event stream open (yes); without it the board is read up to once a second.
+    rules
+        The module of the collaboration's rule, if that is not one of Partage's: its path or its name, or several. The
+        agent plays only if it is the file whose hash the ledger states.
     transport
         An httpx transport, for proxies and tests.
     """

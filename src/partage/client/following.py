@@ -18,6 +18,8 @@ from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
+from partage.ledger.own_rules import own_rule
+from partage.ledger.refusals import Refused
 from partage.rules import RULES
 
 REREAD = 1.0  # seconds between two reads of a board that may not have changed
@@ -86,6 +88,8 @@ class Following:
         A counter of boards: it increases with each new one, and when the same one was read again after a second.
     shares
         The arms that the agent shares.
+    rule
+        The rule's name, and the hash of its module if it is not one of Partage's.
     doubtful
         Whether something suggests that the agent's consent changed elsewhere.
     """
@@ -113,6 +117,7 @@ class Following:
         self.out_until = -math.inf
         self.left_at_start: int | None = None
         self.begun = False
+        self.rule = ("", "")
 
         self.view: BoardView | None = None
         self.board = Board(2, [], [])
@@ -216,7 +221,17 @@ class Following:
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
         yield from self._receipts.pin(config.key, config.format)
         self.arms, self.format = {name: arm for arm, name in enumerate(config.arms)}, config.format
+        self.rule = config.rule, config.rule_source
         return config
+
+    def check_rule(self) -> None:
+        """Refuse to play by a rule whose module was not given: a member must be able to know what decides."""
+        name, source = self.rule
+        if source:
+            try:
+                own_rule(name, source)
+            except Refused as refused:
+                raise InputError(refused.sentence) from None
 
     def numbers_of(self, names: Collection[str]) -> tuple[int, ...]:
         """Return the numbers of these arms, as events have them; -1 stands for names that are no arms."""

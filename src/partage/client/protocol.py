@@ -274,6 +274,7 @@ class Protocol:
     def ask(self) -> Steps[Pull]:
         """Return the next pull: a claim from the controller, or a pull that the board decides."""
         yield from self._ready()
+        self.following.check_rule()
         yield from self.witness.exchange_if_due()
         if self._owed is not None:
             pull, self._owed = self._owed, None

@@ -29,8 +29,9 @@ from partage.ledger.fields import (
     checked_text,
     not_allowed,
 )
+from partage.ledger.own_rules import make_own, own_rule
 from partage.ledger.refusals import invalid
-from partage.rules import Rule, live_parameters, live_rules, make_rule
+from partage.rules import OWN_RULES, Parameter, Rule, live_parameters, live_rules, make_rule
 from partage.rules.network_glr import check_arms
 from partage.rules.weighing import Weighed
 from partage.settle import ALONE, SETTLEMENTS, Settlement, settlement_for
@@ -118,7 +119,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         raise not_allowed("arms")
     if not 2 <= config.horizon <= LONGEST_HORIZON or config.horizon != int(config.horizon):
         raise not_allowed("horizon")
-    if config.rule not in live_rules():
+    if config.rule not in live_rules() or (config.rule in OWN_RULES and format < 7):
         raise not_allowed("rule")
     if not 0 <= config.fee <= 100:
         raise not_allowed("fee")
@@ -155,6 +156,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
+        "rule_source": OWN_RULES[config.rule].source if config.rule in OWN_RULES else UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
@@ -196,7 +198,9 @@ def _checked_rule(name: str, balance: float | str | None, parameters: dict[str, 
     """Return the rule, whose parameters must fit each other."""
     try:
         return live_rule(name, balance, parameters)
-    except InputError:
+    except InputError as error:
+        if name in OWN_RULES:
+            raise invalid("parameters", str(error)) from None
         if not parameters.get("tolerate"):
             raise
         sentence = "Evidence by betting tolerates no liars; set tolerate to 0, or evidence to likelihood."
@@ -221,6 +225,18 @@ class LiveRule(Rule, Protocol):
     @property
     def by_contrasts(self) -> bool:
         """Whether it compares arms within members only."""
+
+    @property
+    def eliminates(self) -> bool:
+        """Whether it ever eliminates an arm."""
+
+    @property
+    def by_intervals(self) -> bool:
+        """Whether it eliminates an arm once the arm's interval lies below another's."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What can be set."""
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -259,12 +275,15 @@ def live_rule(
     name: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str] | None = None
 ) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
-    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance), **(parameters or {}))
+    given = {"balance": None if balance is None else float(balance), **(parameters or {})}
+    rule: LiveRule = make_own(OWN_RULES[name], given) if name in OWN_RULES else make_rule(name, **given)
     return rule
 
 
 def rule_of(create: Create) -> LiveRule:
     """Return the rule of a collaboration as it was created: formats 1 and 2 state no parameters but `balance`."""
+    if create.rule_source is not UNSET:
+        own_rule(create.rule, create.rule_source)  # refuses another one of this name
     if create.parameters is UNSET:
         return live_rule(create.rule, create.balance, _FIRST_TERMS.get(create.rule))
     return live_rule(create.rule, create.balance, create.parameters)

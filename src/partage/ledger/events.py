@@ -30,7 +30,7 @@ format release terms
                events name arms whose sharers have all used their horizons; such an arm does not hold others back.
                Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
                The configuration may state a `currency`.
-7      0.2     What formats up to 6 know, so far.
+7      0.2     A collaboration may play by a rule of one's own: the first event then states `rule_source`.
 ====== ======= ===================================================================================================
 """
 
@@ -97,6 +97,8 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     tie_commitment: str | UnsetType = UNSET
     # From format 6 on, if it is stated: what amounts of money are in.
     currency: str | UnsetType = UNSET
+    # From format 7 on, for a rule of one's own: the SHA-256 of its module's file, in hex.
+    rule_source: str | UnsetType = UNSET
 
 
 class Join(Requested, frozen=True, kw_only=True, tag="join"):

@@ -41,7 +41,6 @@ _ALLOWED = {
     "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters, in whatever case",
     "arms[]": _NAME,
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
-    "rule": "one of " + ", ".join(live_rules()),
     "balance": 'a number of at least 1, or "inf"',
     "parameters": "an object with parameters of the rule: texts, numbers, true or false",
     "settlement": "one of " + ", ".join(SETTLEMENTS),
@@ -130,6 +129,8 @@ def allowed(field: str) -> str:
     ('a number from 0 to 1', 'a whole number of at least 1')
     """
     name = re.sub(r"\[\d*\]$", "[]", field.rsplit(".", 1)[-1])
+    if name == "rule":  # more may be loaded
+        return "one of " + ", ".join(live_rules())
     return _ALLOWED.get(name) or _ALLOWED[name.split("[")[0]]
 
 

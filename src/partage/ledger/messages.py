@@ -352,6 +352,7 @@ class CollaborationView(Struct):
     `terms` says what the settlement means for a member, and what members see of each other at the close.
     `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
     is true, members sign their requests. `currency` is what amounts are in; empty if that is not stated.
+    `rule_source` is the SHA-256 of the module of a rule of one's own; empty for a built-in rule.
     """
 
     id: str
@@ -382,6 +383,7 @@ class CollaborationView(Struct):
     key: str = ""
     terms: str = ""
     currency: str = ""
+    rule_source: str = ""
 
 
 class AgentView(Struct):

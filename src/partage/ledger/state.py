@@ -394,15 +394,23 @@ class State:
         """Add a new event, and return it as the ledger records it: with the rule's decision."""
         if isinstance(event, SetAside):
             self._set_aside(event, decided=False)
+            self._consult()
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         if not isinstance(event, Tell):
             self.apply(event)
+            self._consult()
             return event
         before = list(self.board.active)
         self._tell(event, decided=False)
+        self._consult()
         if self.format > 1 and self.board.active != before:
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         return event
+
+    def _consult(self) -> None:
+        """Ask a rule of one's own which arms are open: no event is recorded after which it cannot say."""
+        if self.config.rule_source is not UNSET:
+            self.open_arms()
 
     def pass_over(self) -> None:
         """Add an event that is hidden from us: another agent's commit pulls, which do not change the board."""

@@ -22,7 +22,6 @@ from partage.ledger.notes import notes
 from partage.ledger.outstanding import open_claims
 from partage.ledger.refusals import missing
 from partage.ledger.state import State
-from partage.rules import live_parameters
 from partage.rules.influence import can_be_settled
 
 HOUR = 3_600_000  # ms
@@ -56,7 +55,8 @@ def board_view(state: State) -> BoardView:
                 used_up=arm in state.used_up,
             )
         )
-    leader = state.target() if any(board.counts) else None
+    # By our rules, the first leader is the first arm of the tie order. Another rule may see it differently.
+    leader = state.target() if any(board.counts) or config.rule_source is not UNSET else None
     return BoardView(
         version=state.version,
         closed=state.closed is not None,
@@ -151,12 +151,13 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         key=key if config.key is UNSET else config.key,
         terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
         currency="" if config.currency is UNSET else config.currency,
+        rule_source="" if config.rule_source is UNSET else config.rule_source,
     )
 
 
 def _parameters(state: State) -> dict[str, bool | int | float | str]:
     """Return the rule's parameters but the balance; quiet ones only if they were changed."""
-    known = live_parameters(state.config.rule)
+    known = {one.name: one for one in state.rule.parameters if one.live and one.name != "balance"}
     values = {name: getattr(state.rule, name) for name in known}
     return {name: value for name, value in values.items() if not known[name].quiet or value != known[name].default}
 

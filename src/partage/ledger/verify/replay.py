@@ -6,6 +6,7 @@ from typing import NoReturn
 from msgspec import UNSET
 
 from partage.clock import TICKS
+from partage.errors import InputError
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
@@ -42,6 +43,7 @@ from partage.ledger.fields import (
     not_allowed,
 )
 from partage.ledger.moves import Turn
+from partage.ledger.own_rules import own_rule
 from partage.ledger.refusals import Refused
 from partage.ledger.signatures import Signed, is_signed
 from partage.ledger.state import State
@@ -198,7 +200,13 @@ def _created(event: AnyEvent) -> TolerantState:
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
     stated = {name: value for name, value in given.items() if value is not UNSET}
+    given["rule_source"] = event.rule_source
     format = 1 if event.format is UNSET else event.format
+    if event.rule_source is not UNSET:
+        try:
+            own_rule(event.rule, event.rule_source)
+        except Refused as refused:  # the ledger may be right; this machine cannot tell
+            raise InputError(refused.sentence) from None
     try:
         checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:

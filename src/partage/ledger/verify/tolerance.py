@@ -39,7 +39,7 @@ class TolerantState(State):
             wanted = Pull(stated.runs[0].arm, share=False)
         else:
             return own
-        if wanted == own:
+        if wanted == own or self.config.rule_source is not UNSET:  # only our rules know what rounding explains
             return own
         # The pull is possible if it follows from the arms that are open for certain, and its own.
         certain, possible = self._open_arms()

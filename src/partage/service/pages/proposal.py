@@ -9,6 +9,7 @@ from partage.errors import MissingExtra
 from partage.ledger.config import checked_config, live_rule
 from partage.ledger.messages import NewCollaboration
 from partage.ledger.terms import amount
+from partage.rules import OWN_RULES
 from partage.service.pages import forms
 from partage.service.runtime.system import System
 
@@ -39,6 +40,8 @@ def _simulated(new: NewCollaboration, fee: float, entered: float | None) -> Prop
         from partage.simulate.prepaid import propose_prepaid
     except ModuleNotFoundError:
         return Proposed(None, str(MissingExtra("Proposing an amount", "research")))
+    if new.rule in OWN_RULES:
+        return Proposed(None, "For a rule of your own, partage.propose_prepaid in Python proposes an amount.")
     members, rule = max(2, new.invites), live_rule(new.rule, new.balance, new.parameters)
     found = propose_prepaid(len(new.arms), members, int(new.horizon), rule, fee=fee, jobs=1)
     money = float(f"{found.prepaid * new.value:.3g}")

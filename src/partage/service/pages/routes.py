@@ -18,7 +18,6 @@ from partage.ledger.messages import NewInvites, SettlementView
 from partage.ledger.refusals import Refused, forbidden, missing
 from partage.ledger.settlement import csv_lines, own_view
 from partage.ledger.views import collaboration_view, rule_in_words
-from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
     AnyRequest,
@@ -287,8 +286,8 @@ def facts(book: Book) -> dict[str, Any]:
         "prepaid": None if view.prepaid is None else terms.amount(view.prepaid),
         "claim_interval": f"{view.claim_interval:g}" if view.claim_interval else None,
         "terms": view.terms,
-        "by_intervals": RULES[config.rule].by_intervals,
-        "eliminates": RULES[config.rule].eliminates,
+        "by_intervals": book.state.rule.by_intervals,
+        "eliminates": book.state.rule.eliminates,
         "currency": view.currency,
         "tolerate": book.state.rule.tolerate,
     }

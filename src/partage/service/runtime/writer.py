@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from partage.ledger.moves import Turn
+from partage.ledger.own_rules import RuleFailed
 from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT, State
 from partage.service.runtime.book import Book
@@ -75,7 +76,7 @@ class Job:
 
 
 class Broken(Exception):
-    """A move raised something other than a refusal: a defect."""
+    """A move raised something other than a refusal, a defect, or the collaboration's own rule failed."""
 
     def __init__(self, job: Job) -> None:
         super().__init__()
@@ -321,6 +322,9 @@ class Writer:
         answer = None
         try:
             answer = job.move(turn)
+        except RuleFailed as error:  # in the middle of an event, perhaps: the state is read again
+            job.outcome = error
+            raise Broken(job) from error
         except Refused as error:  # its events, claims that lapsed, are still written
             refused = error
         except Exception as error:
