@@ -90,7 +90,7 @@ class BaseAgent:
 
     @property
     def rule_source(self) -> str:
-        """The SHA-256 of the module of the collaboration's rule; empty for a built-in one or before the first call."""
+        """The SHA-256 of the module of the collaboration's rule; empty for a built-in one, or if not known yet."""
         return self._protocol.following.rule[1]
 
     @property

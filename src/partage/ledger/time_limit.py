@@ -1,7 +1,7 @@
 """A time limit for code that is not ours: it is interrupted, wherever it is, and everything else goes on.
 
 Python raises an exception in the thread that runs the code. That works for Python code; a call into C that does not
-return cannot be interrupted. Where the system can tell, the thread's own processor time counts, so that a busy machine
+return cannot be interrupted. Where the system can tell, the thread's own processor time counts: a busy machine
 interrupts nobody.
 """
 
