@@ -65,7 +65,7 @@ def check_rule(rule: Rule, seed: int = 0, *, compiled: bool = True) -> None:
 def check_live_rule(rule: Rule, seed: int = 0) -> None:
     """Check that a rule can be played live, by `partage serve --rules`.
 
-    It must pass `check_rule`. It is then asked on the boards of live play, with claims that are open or lapsed and
+    It must pass `check_rule`. It is also asked on the boards of live play, with claims that are open or lapsed and
     members who change what they share. Members decide commits without the controller, so the rule must
 
     - not read the agent's own record (`private = False`), and draw nothing;
@@ -91,13 +91,13 @@ def check_live_rule(rule: Rule, seed: int = 0) -> None:
     ...         pass
     >>> check_live_rule(TenEach())
     """
-    check_rule(rule, seed, compiled=False)
     try:
         served = as_served(rule)
         for number, (arms, members) in enumerate(((1, 2), (2, 3), (3, 4), (5, 6))):
             _play_live(served, arms, members, random.Random(1000 * seed + number))
     except (InputError, Refused) as error:
         raise RuleError(str(error)) from None
+    check_rule(rule, seed, compiled=False)
 
 
 def _play_live(served: Served, arms: int, members: int, drawn: random.Random) -> None:
