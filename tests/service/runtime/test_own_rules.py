@@ -49,6 +49,7 @@ def test_a_collaboration_plays_and_needs_the_same_module(tmp_path: Path) -> None
     ledger = tmp_path / "ledger.ndjson"
     ledger.write_text("\n".join(lines) + "\n")
     assert partage("verify", str(ledger), "--rules", str(mine)).code == 0
+    OWN_RULES.clear()
     assert config["rule_source"] in sentence(partage("verify", str(ledger)))
     mine.write_text(mine.read_text() + "# changed\n")
     with serving(database, options=["--rules", str(mine)]) as server:
