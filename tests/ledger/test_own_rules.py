@@ -129,7 +129,7 @@ def test_a_missing_module_and_another_version_are_refused(tmp_path: Path) -> Non
     load_rules(other)
     with pytest.raises(Refused) as refused:
         State(created_from(lines))
-    assert (refused.value.status, refused.value.code) == (503, "rule_missing")
+    assert (refused.value.status, refused.value.code) == (409, "rule_missing")
 
 
 def created_from(lines: list[bytes]) -> Create:

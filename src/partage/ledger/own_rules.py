@@ -202,9 +202,9 @@ def own_rule(name: str, source: str) -> type[Served]:
         return rule
     wanted = f"This collaboration plays by the rule {name} of a module whose file has the SHA-256 {source}"
     if rule is None:
-        raise Refused(503, "rule_missing", f"{wanted}; load that module with --rules or rules=.")
+        raise Refused(409, "rule_missing", f"{wanted}; load that module with --rules or rules=.")
     sentence = f"{wanted}, and the loaded module {rule.module} has {rule.source}; load the file as it was then."
-    raise Refused(503, "rule_missing", sentence)
+    raise Refused(409, "rule_missing", sentence)
 
 
 def make_own(rule: type[Served], given: Mapping[str, Any]) -> Served:

@@ -68,6 +68,7 @@ CODES: dict[str, str] = {
     "version_expired": "The version of the board was superseded too long ago.",
     "not_the_leader": "At this version the board never told the agent to commit to this arm.",
     "stale": "The state changed in the meantime.",
+    "rule_missing": "The module of the collaboration's own rule is not loaded, or is not the same file.",
     "rule_failed": "The collaboration's own rule failed on its board; nothing was recorded.",
     "no_key": "The agent joined without a key.",
     "checkpoint_ahead": "The checkpoint has more rows than the ledger: it is not the same ledger, or it lost rows.",
@@ -79,7 +80,6 @@ CODES: dict[str, str] = {
     # 500, 501, 503: the controller's side
     "internal": "The controller has a defect; its log says where.",
     "newer_format": "The collaboration was created by a newer release of Partage.",
-    "rule_missing": "The module of the collaboration's own rule is not loaded, or is not the same file.",
     "busy": "The controller is busy.",
     "damaged_ledger": "The stored ledger of the collaboration is not the one that was written.",
     "database_unavailable": "The controller's database does not answer.",

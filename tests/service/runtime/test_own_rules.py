@@ -54,7 +54,7 @@ def test_a_collaboration_plays_and_needs_the_same_module(tmp_path: Path) -> None
     mine.write_text(mine.read_text() + "# changed\n")
     with serving(database, options=["--rules", str(mine)]) as server:
         again = Speaker(server.url, TOKEN, host.collaboration)
-        refusal = again.refused(503, "GET", "/board", code="rule_missing")
+        refusal = again.refused(409, "GET", "/board", code="rule_missing")
         assert config["rule_source"] in refusal["error"]
         assert Host(server.url, rule="halving").board()["version"] == 0
 
