@@ -156,8 +156,9 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
-        "rule_source": OWN_RULES[config.rule].source if config.rule in OWN_RULES else UNSET,
     }
+    if config.rule in OWN_RULES:
+        recorded["rule_source"] = OWN_RULES[config.rule].source
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 

@@ -200,9 +200,9 @@ def _created(event: AnyEvent) -> TolerantState:
         raise Wrong("it is not the line that creates the collaboration, with which every ledger begins.")
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
     stated = {name: value for name, value in given.items() if value is not UNSET}
-    given["rule_source"] = event.rule_source
     format = 1 if event.format is UNSET else event.format
     if event.rule_source is not UNSET:
+        given["rule_source"] = event.rule_source
         try:
             own_rule(event.rule, event.rule_source)
         except Refused as refused:  # the ledger may be right; this machine cannot tell
