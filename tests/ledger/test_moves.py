@@ -190,7 +190,7 @@ class Ledger:
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
         assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
-        stalls = {arm: MOST_LAPSES for arm in self.used_up}
+        stalls = dict.fromkeys(self.used_up, MOST_LAPSES)
         assert board.lapses == [self.missed[arm] + stalls.get(arm, 0) if state.format > 3 else 0 for arm in arms]
         gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
         assert board.counts == [self.told[arm] - gone[arm] for arm in arms]

@@ -14,6 +14,7 @@ from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, 
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
+from partage.ledger.fields import MOST_HISTORY
 from partage.ledger.terms import PREPAY, TRUTHFUL
 from partage.rules import live_parameters, live_rules
 
@@ -168,6 +169,14 @@ def create(
     currency: Annotated[
         str | None, typer.Option(metavar="NAME", help="What amounts of money are in, such as EUR or hours.")
     ] = None,
+    histories: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="How many past rewards of each arm a member may attach before its first pull: evidence for all that "
+            f"is not paid (default {DEFAULTS['histories']}, at most {MOST_HISTORY:,}).",
+        ),
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -196,6 +205,7 @@ def create(
             claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             signed=signed or None,
             currency=currency,
+            histories=None if histories is None else _number("histories", histories),  # type: ignore[arg-type]
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]

@@ -180,6 +180,14 @@ class Agent(BaseAgent):
         """Share these arms and no others from now on; a claim on a withdrawn arm is cancelled."""
         self._run(self._protocol.share(shares))
 
+    def attach(self, arm: str, rewards: Collection[float]) -> None:
+        """Attach all past rewards of an arm that the agent shares, in their order, before its first pull.
+
+        They count as evidence for all members and are not paid. Each arm's are attached once; calling this again with
+        the same rewards changes nothing. The collaboration must take histories (`docs/histories.md`).
+        """
+        self._run(self._protocol.attach(arm, rewards))
+
     def leave(self) -> None:
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         self._run(self._protocol.leave())

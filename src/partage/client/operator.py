@@ -88,6 +88,7 @@ class Operator:
         claim_interval: float | None = None,
         signed: bool | None = None,
         currency: str | None = None,
+        histories: int | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -120,6 +121,8 @@ class Operator:
             Partage's client, or another program with a key: a browser is not enough.
         currency
             What amounts of money are in, e.g. "EUR" or "hours"; pages and tables show it.
+        histories
+            How many past rewards of each arm that it shares a member may attach before its first pull.
         invites
             How many agents may join.
         request
@@ -143,6 +146,7 @@ class Operator:
             "claim_interval": claim_interval,
             "signed": signed,
             "currency": currency,
+            "histories": histories,
             "invites": invites,
             "request": request,
         }

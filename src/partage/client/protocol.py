@@ -4,6 +4,7 @@ The board and the rule are public. If the rule says commit, the client does not 
 leader and counts the pull. If the rule says explore, it asks the controller for a claim.
 """
 
+import hashlib
 import math
 import secrets
 import time
@@ -19,7 +20,7 @@ from partage.client.claims import Claims
 from partage.client.effects import Answer, Save, Steps
 from partage.client.errors import Closed, HorizonReached, Refused
 from partage.client.following import Following
-from partage.client.pulls import Pull, checked_names, checked_reward
+from partage.client.pulls import Pull, checked_history, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
 from partage.client.signing import Signer
@@ -30,6 +31,7 @@ from partage.ledger import events
 from partage.ledger.keys import KEY_BYTES, Key, decoded
 from partage.ledger.messages import (
     AgentView,
+    Attach,
     BoardView,
     Consent,
     Joined,
@@ -38,6 +40,7 @@ from partage.ledger.messages import (
     NewToken,
     Rotate,
     SettlementView,
+    Told,
 )
 from partage.ledger.receipts import Receipt
 from partage.ledger.ties import commitment_to
@@ -196,6 +199,24 @@ class Protocol:
         self._claims.withdraw(me.shares)
         yield from self.save()
         yield from self._begin()
+
+    def attach(self, arm: str, rewards: Collection[float]) -> Steps[None]:
+        """Attach past rewards of an arm. The same rewards have the same request id, so a repetition is answered."""
+        past = checked_history(rewards)
+        yield from self._ready()
+        digest = hashlib.sha256(msgspec.json.encode([arm, past])).hexdigest()
+        body = Attach(arm=arm, rewards=past, request=f"history-{digest[:32]}")
+        row = Sent(
+            events.Attach,
+            agent=self.saved.agent,
+            arm=self.following.arms.get(arm, -1),
+            rewards=tuple(past),
+            request=body.request,
+        )
+        told = yield from self._receipts.fetch(Told, "POST", "/history", body, row)
+        self.saved.head = told.head
+        self.following.expect(told.version)
+        yield from self.save()
 
     def leave(self) -> Steps[None]:
         """Leave. What was broadcast stays."""

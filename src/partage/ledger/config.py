@@ -19,6 +19,7 @@ from partage.ledger.fields import (
     LONGEST_CURRENCY,
     LONGEST_HORIZON,
     MOST_ARMS,
+    MOST_HISTORY,
     MOST_MONEY,
     MOST_PAID_ARMS,
     MOST_PLAYED_ARMS,
@@ -73,6 +74,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The least time between two claims of one member, in seconds.
     signed
         Whether members sign their requests, so that nobody else can make them in their names.
+    histories
+        How many past rewards of each arm that it shares a member may attach (docs/histories.md); 0: none.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claim_interval: float = 0.0
     signed: bool = False
     currency: str | None = None
+    histories: int = 0
 
 
 DEFAULTS: dict[str, Any] = {
@@ -155,12 +159,15 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
+        "histories": _checked_histories(config.histories, rule, settlement) or UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {7: (), 6: (), 5: ("currency",), 4: ("signed", "currency")}
+_LATER: dict[int, tuple[str, ...]] = {7: (), 6: ("histories",)}
+_LATER[5] = ("currency", *_LATER[6])
+_LATER[4] = ("signed", *_LATER[5])
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 
@@ -171,6 +178,25 @@ def _checked_currency(currency: str) -> str:
     if len(found) > LONGEST_CURRENCY:
         raise not_allowed("currency")
     return found
+
+
+def _checked_histories(histories: int, rule: "LiveRule", settlement: Settlement) -> int:
+    """Return how many past rewards a member may attach, which must fit the rule and the settlement."""
+    if not 0 <= histories <= MOST_HISTORY:
+        raise not_allowed("histories")
+    if histories and settlement.name == "paper":
+        sentence = (
+            "The settlement paper charges for every reward on the board, and past ones were not pulled here; "
+            "leave the histories out, or use another settlement."
+        )
+        raise invalid("histories", sentence)
+    if histories and rule.by_contrasts:
+        sentence = (
+            f"The rule {rule.name} needs to know how pulls were chosen, and of past ones nobody does; "
+            "leave the histories out, or use another rule."
+        )
+        raise invalid("histories", sentence)
+    return histories
 
 
 def _check_compared(rule: "LiveRule", arms: int) -> None:

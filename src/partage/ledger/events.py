@@ -30,7 +30,8 @@ format release terms
                events name arms whose sharers have all used their horizons; such an arm does not hold others back.
                Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
                The configuration may state a `currency`.
-7      0.2     What formats up to 6 know, so far.
+7      0.2     The configuration may state `histories`: how many past rewards of an arm a member may attach. An
+               `attach` adds them to the record as evidence. They are nobody's pulls, and are not paid.
 ====== ======= ===================================================================================================
 """
 
@@ -97,6 +98,8 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     tie_commitment: str | UnsetType = UNSET
     # From format 6 on, if it is stated: what amounts of money are in.
     currency: str | UnsetType = UNSET
+    # From format 7 on, if it is not 0: how many past rewards of each arm a member may attach.
+    histories: int | UnsetType = UNSET
 
 
 class Join(Requested, frozen=True, kw_only=True, tag="join"):
@@ -222,6 +225,21 @@ class Leave(Requested, frozen=True, kw_only=True, tag="leave"):
     agent: str
 
 
+class Attach(Requested, frozen=True, kw_only=True, tag="attach"):
+    """A member attaches its past rewards of an arm, in their order (from format 7 on).
+
+    They were seen before its first pull here, and count as evidence only. `version` is the board's version with them,
+    and `active` lists the active arms after them, if they changed.
+    """
+
+    agent: str
+    arm: Arm
+    rewards: tuple[float, ...]
+    version: int
+    active: tuple[Arm, ...] | UnsetType = UNSET
+    request: str | None = None
+
+
 class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
     """The operator takes an agent's broadcasts out of the record, for a public reason (from format 4 on).
 
@@ -321,6 +339,7 @@ AnyEvent = (
     | Tick
     | Consent
     | Leave
+    | Attach
     | SetAside
     | Rotate
     | Revoke

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from partage.agreement import Disagreement, disagreements
 from partage.board import MOST_LAPSES, Board, Pull, Record
@@ -15,6 +15,7 @@ from partage.clock import rounded
 from partage.ledger.config import rule_of
 from partage.ledger.events import (
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -39,10 +40,11 @@ from partage.ledger.fields import alike
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
+from partage.rules.influence import within_fair_share
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "8"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "9"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -65,6 +67,15 @@ class Handed(Struct, gc=False):
     agent: str
     arm: int
     time: int
+
+
+class Attached(Struct, gc=False):
+    """The past rewards of an arm that a member attached: the event that has them, how many, and its request."""
+
+    seq: int
+    version: int
+    rewards: int
+    request: str | None
 
 
 class Revealed(Struct):
@@ -104,6 +115,7 @@ class Member(Struct):
     reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
+    attached: dict[int, Attached] = msgspec.field(default_factory=dict)  # past rewards, by arm
     aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
     key: str = ""  # its public key; empty if it has none
     earlier_key: str = ""  # the key that it had before its last new token
@@ -141,6 +153,7 @@ class _Snapshot(Struct):
     rule_state: Any
     clock: int
     members: list[Member]
+    past: dict[str, dict[int, list[float]]]
     claims: dict[int, Handed]
     late: dict[int, Handed]
     cancelled: set[int]
@@ -193,7 +206,7 @@ class State:
         self.settlement = _settlement(create, self.rule)
         self.seq = create.seq
         self.time = create.time
-        self.version = 0  # of the board: the number of broadcasts and set-asides
+        self.version = 0  # of the board: the number of broadcasts, histories and set-asides
         self.board = Board(create.horizon, range(arms), [False] * arms)  # ties matter only once the order is fixed
         self.sharers = [0] * arms
         self._able = [0] * arms  # sharers with pulls left, as far as is known here
@@ -201,6 +214,7 @@ class State:
         self.idle: dict[int, int] = {}  # arms whose sharers have no pulls left, and since when
         self.used_up: set[int] = set()  # those of them of which the ledger says so
         self.members: dict[str, Member] = {}
+        self.past: dict[str, dict[int, list[float]]] = {}  # attached rewards that are not in the record yet
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
@@ -329,6 +343,19 @@ class State:
                 commit[arm] += pulls
         return explore, commit
 
+    @property
+    def histories(self) -> int:
+        """How many past rewards of each arm a member may attach."""
+        return self.config.histories or 0
+
+    def attached(self) -> list[int]:
+        """Return how many rewards of each arm on the board were attached, and not broadcast."""
+        found = [0] * self.board.arms
+        for past in self.board.attached.values():
+            for arm, count in past.items():
+                found[arm] += count
+        return found
+
     def window(self, version: int) -> Window | None:
         """Return the window of a version; None if it is too old, or none is kept."""
         place = version - self.windows[0].version
@@ -384,6 +411,8 @@ class State:
         """Add the next event of the ledger, and accept what it states."""
         if isinstance(event, Tell):
             self._tell(event, decided=self.format > 1)
+        elif isinstance(event, Attach):
+            self._attach(event, decided=True)
         elif isinstance(event, SetAside):
             self._set_aside(event, decided=True)
         else:
@@ -395,11 +424,14 @@ class State:
         if isinstance(event, SetAside):
             self._set_aside(event, decided=False)
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
-        if not isinstance(event, Tell):
+        if not isinstance(event, Tell | Attach):
             self.apply(event)
             return event
         before = list(self.board.active)
-        self._tell(event, decided=False)
+        if isinstance(event, Tell):
+            self._tell(event, decided=False)
+        else:
+            self._attach(event, decided=False)
         if self.format > 1 and self.board.active != before:
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         return event
@@ -466,9 +498,47 @@ class State:
         if event.arm in self.used_up:
             self._stall(event.arm)
         self.revise()  # in any case, because it also updates the rule's public state
+        self._admit()
         if decided:
-            active = event.active
-            board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
+            self._take_active(event.active, before)
+        self._next_version(event.version)
+
+    def _admit(self) -> None:
+        """Add past rewards to the record: all of them, or, where members may lie, each member's fair share of an arm.
+
+        The others wait until the record of other members has grown.
+        """
+        board, tolerate = self.board, self.rule.tolerate
+        waiting = [(agent, arm) for agent, arms in self.past.items() for arm in arms]
+        goes_on = bool(waiting)
+        while goes_on:
+            goes_on = False
+            for agent, arm in waiting:
+                rewards = self.past[agent][arm]
+                while rewards and (not tolerate or within_fair_share(board, agent, arm, tolerate)):
+                    board.attach(agent, arm, rewards.pop(0))
+                    self.revise()
+                    goes_on = True
+        for agent, arm in waiting:
+            if not self.past[agent][arm]:
+                del self.past[agent][arm]
+        self.past = {agent: arms for agent, arms in self.past.items() if arms}
+
+    def _take_active(self, stated: tuple[int, ...] | UnsetType, before: list[bool]) -> None:
+        """Let the arms be active that an event states: those from before it, if it states none."""
+        board = self.board
+        board.active = before if stated is UNSET else [arm in stated for arm in range(board.arms)]
+
+    def _attach(self, event: Attach, decided: bool) -> None:
+        """Add past rewards to the record, as if they were broadcast one by one. Nothing else counts them."""
+        self._advance(event)
+        attached = Attached(event.seq, event.version, len(event.rewards), event.request)
+        self.members[event.agent].attached[event.arm] = attached
+        self.past.setdefault(event.agent, {})[event.arm] = list(event.rewards)
+        before = list(self.board.active)
+        self._admit()
+        if decided:
+            self._take_active(event.active, before)
         self._next_version(event.version)
 
     def _set_aside(self, event: SetAside, decided: bool) -> None:
@@ -478,6 +548,7 @@ class State:
         member.aside = event.reason
         self._withdraw(member, ())
         board.set_aside(event.agent)
+        self.past.pop(event.agent, None)
         before: list[bool] | None = None
         while board.active != before:
             before = list(board.active)
@@ -731,6 +802,7 @@ class State:
             rule_state=board.state,
             clock=board.clock,
             members=list(self.members.values()),
+            past=self.past,
             claims=self.claims,
             late=self.late,
             cancelled=self.cancelled,
@@ -763,8 +835,13 @@ class State:
         state.pulls_made = sum(member.used for member in kept.members)
         if state.format > 2:
             board.all_pulls = sum(member.horizon for member in kept.members)
+        state.past = kept.past
         for member in kept.members:
             board.shares[member.id] = member.shares
+            if member.attached and not member.aside:
+                waiting = {arm: len(rewards) for arm, rewards in kept.past.get(member.id, {}).items()}
+                past = {arm: one.rewards - waiting.get(arm, 0) for arm, one in member.attached.items()}
+                board.attached[member.id] = {arm: count for arm, count in past.items() if count}
             for arm in member.shares:
                 state.sharers[arm] += 1
                 state._able[arm] += member.able

@@ -71,6 +71,16 @@ def _disclosed(settlement: str) -> str:
     return f" {TALLIED}" + (f" {COUNTED}" if settlement.startswith("equal-share") else "")
 
 
+def of_histories(histories: int) -> str:
+    """Return what past rewards mean for somebody who is about to join; empty if none are taken."""
+    if not histories:
+        return ""
+    return (
+        f" Members may attach up to {histories:,} past rewards of each option that they share: everyone sees them, "
+        "and nobody is paid for them."
+    )
+
+
 def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:
     """Return what the creator of a collaboration should know about its terms, in sentences.
 

@@ -35,7 +35,7 @@ def board_view(state: State) -> BoardView:
     config, board = state.config, state.board
     tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
-    arms = []
+    attached, arms = state.attached(), []
     for arm, name in enumerate(config.arms):
         count = board.counts[arm]
         arms.append(
@@ -54,6 +54,7 @@ def board_view(state: State) -> BoardView:
                 stalled=board.stalled(arm),
                 settleable=not tolerate or not board.public[arm] or can_be_settled(board, arm, tolerate),
                 used_up=arm in state.used_up,
+                attached=attached[arm],
             )
         )
     leader = state.target() if any(board.counts) else None
@@ -149,8 +150,10 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         named_commits=state.names_commits,
         signed=config.signed is True,
         key=key if config.key is UNSET else config.key,
-        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
+        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format)
+        + terms.of_histories(state.histories),
         currency="" if config.currency is UNSET else config.currency,
+        histories=state.histories,
     )
 
 
@@ -200,6 +203,7 @@ def agent_view(state: State, now: int, agent: str) -> AgentView:
         revoked=member.revoked,
         horizon=member.horizon,
         pace=member.pace,
+        attached={config.arms[arm]: one.rewards for arm, one in sorted(member.attached.items())},
     )
 
 

@@ -10,11 +10,13 @@ the tie order's draw. The server plays moves to serve requests; `verify` plays t
     membership.py   join, consent, leave; the member's own token
     order.py        the tie order
     pulls.py        ask, tell, lapse
+    histories.py    past rewards
     commits.py      commit pulls that the client decided
 """
 
 from partage.ledger.moves.checks import check_token, closed
 from partage.ledger.moves.commits import commits
+from partage.ledger.moves.histories import attach
 from partage.ledger.moves.membership import Declared, check_joined, check_rotated, consent, join, leave, rotate
 from partage.ledger.moves.operator import close, create, remove, renew, revoke, set_aside
 from partage.ledger.moves.order import draw, order, reveal
@@ -26,6 +28,7 @@ __all__ = [
     "PullRows",
     "Turn",
     "ask",
+    "attach",
     "check_joined",
     "check_rotated",
     "check_token",

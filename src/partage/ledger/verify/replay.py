@@ -10,6 +10,7 @@ from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -38,6 +39,7 @@ from partage.ledger.fields import (
     checked_reason,
     checked_request,
     checked_reward,
+    checked_rewards,
     checked_text,
     not_allowed,
 )
@@ -48,7 +50,7 @@ from partage.ledger.state import State
 from partage.ledger.ties import commitment_to, is_commitment, is_part
 from partage.ledger.verify.closing import Reader, check_close
 from partage.ledger.verify.lines import Wrong
-from partage.ledger.verify.tolerance import TolerantState
+from partage.ledger.verify.tolerance import DECIDING, TolerantState
 
 
 class Replay:
@@ -308,6 +310,13 @@ def _leave(turn: Turn, event: Leave) -> None:
     moves.leave(turn, event.agent)
 
 
+def _attach(turn: Turn, event: Attach) -> None:
+    checked_request(event.request)
+    _check_arms(turn.state, (event.arm,))
+    checked_rewards(event.rewards)
+    moves.attach(turn, event.agent, event.arm, event.rewards, event.request)
+
+
 def _set_aside(turn: Turn, event: SetAside) -> None:
     if turn.state.format > 4 and checked_reason(event.reason) != event.reason:
         raise not_allowed("reason")
@@ -347,6 +356,7 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tick: _tick,
     Consent: _consent,
     Leave: _leave,
+    Attach: _attach,
     SetAside: _set_aside,
     Rotate: _rotate,
     Revoke: _revoke,
@@ -356,7 +366,7 @@ _MOVES: dict[type, Callable[..., None]] = {
 
 def _check_arms(state: State, shares: Iterable[int]) -> None:
     if any(arm >= state.board.arms for arm in shares):
-        raise Wrong("it shares an arm that the collaboration does not have.")
+        raise Wrong("it names an arm that the collaboration does not have.")
 
 
 def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn:
@@ -378,7 +388,7 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = "fixes the tie order, with another key or other members skipped"
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
-    elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:
+    elif isinstance(first, DECIDING) and isinstance(event, type(first)) and first.active != event.active:
         what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"

@@ -449,6 +449,19 @@ async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[message
     return await controller.commits(book, agent, data, seen_by(request), by_whom(request))
 
 
+@post(
+    "/collaborations/{id:str}/history",
+    middleware=[agent_only, costly("history")],
+    status_code=200,
+    summary="Attach past rewards of an arm",
+    **described(*WRITES),
+)
+async def attach(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Attach]) -> messages.Told:
+    """Add past rewards of an arm to the record, before the agent's first pull. They are evidence and not paid."""
+    controller, book, agent = await own_book(request, id)
+    return await controller.attach(book, agent, data, seen_by(request), by_whom(request))
+
+
 @get(
     "/collaborations/{id:str}/agents/me",
     middleware=[agent_only],
@@ -571,6 +584,7 @@ API += [
     ask,
     tell,
     commits,
+    attach,
     me,
     consent,
     rotate,

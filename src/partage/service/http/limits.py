@@ -42,6 +42,7 @@ COSTLY = {
     "close": Rate(1, 30),
     "token": Rate(1, 30),
     "consent": Rate(10, 200),
+    "history": Rate(1, 100),
     "proofs": Rate(50, 500),
 }
 

@@ -37,7 +37,8 @@ ERRORS = {
     501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
 }
-RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits")  # calls whose answer has a receipt
+# Calls whose answer has a receipt.
+RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits", "/history")
 READS = (401, 403, 404, 500, 501, 503)
 WRITES = (400, 401, 403, 409, 413, 422, 500, 501, 503)
 
@@ -162,6 +163,7 @@ OPERATIONS = {
     "ask": ("ask", "play"),
     "tell": ("tell", "play"),
     "commits": ("report_commits", "play"),
+    "attach": ("attach_history", "play"),
     "draw": ("read_draw", "play"),
     "reveal": ("reveal_nonce", "play"),
     "board": ("read_board", "play"),
@@ -185,12 +187,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "Ask": {"request": "morel-17"},
     "Tell": {"pull": 17, "reward": 0.75},
     "Commits": {"request": "morel-18", "runs": [{"version": 12, "arm": "Moulin A", "pulls": 40}]},
+    "Attach": {"arm": "Moulin A", "rewards": [0.75, 1.0, 0.5], "request": "morel-history-a"},
     "Consent": {"shares": ["Moulin A", "Moulin B"]},
     "SetAside": {"reason": "The scales were broken in May."},
     "Remove": {"reason": "Closed their bakery."},
     "Reveal": {"nonce": "00112233445566778899aabbccddeeff"},
 }
-_COUNTS = ("broadcasts", "sharers", "claims", "lapses", "agents", "version", "clock", "explore", "commit", "pulls")
+_COUNTS = (
+    *("broadcasts", "attached", "sharers", "claims", "lapses", "agents", "version", "clock"),
+    *("explore", "commit", "pulls"),
+)
 _PLACES = {"id": "The collaboration's id.", "agent": "An agent's id.", "invite_id": "An invite's id."}
 
 

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct
 
 from partage.ledger.events import (
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -318,6 +319,8 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
             kind, text = "leave", f"{name} left"
+        case Attach(arm=arm, rewards=rewards):
+            kind, text = "attach", f"{name} attached {counted(len(rewards), 'past reward')} of {arms[arm]}"
         case SetAside(reason=reason):
             kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
         case Draw(members=members):

@@ -26,12 +26,14 @@ from partage.ledger.fields import (
     checked_reason,
     checked_request,
     checked_reward,
+    checked_rewards,
     normal,
     not_allowed,
     unknown_arm,
 )
 from partage.ledger.messages import (
     AgentView,
+    Attach,
     Commits,
     DrawView,
     Error,
@@ -422,6 +424,20 @@ class Controller:
         done = await self._put(
             book, agent, by, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed)
         )
+        return await self._told(book, done, seen)
+
+    async def attach(self, book: Book, agent: str, past: Attach, seen: int | None = None, by: By = UNSIGNED) -> Told:
+        """Add an agent's past rewards of an arm to the record."""
+        request, rewards = checked_request(past.request), checked_rewards(past.rewards)
+        if past.arm not in book.arms:
+            raise unknown_arm("arm", book.arms)
+        arm = book.arms[past.arm]
+        await self.receipts.expect(book, seen)
+        done = await self._put(book, agent, by, lambda turn: moves.attach(turn, agent, arm, rewards, request))
+        return await self._told(book, done, seen)
+
+    async def _told(self, book: Book, done: Done, seen: int | None) -> Told:
+        """Return the answer to a report whose row the move named: it may have been written before."""
         seq = done.answer.seq
         row = next((row for row in done.rows if row.seq == seq), None) or await self.receipts.row(book, seq)
         return Told(done.answer.version, row.head, await self.receipts.of(book, seq, seen, [row]))

@@ -5,7 +5,7 @@
 //
 // It does not replay the rule or compute the settlement again; `partage verify` does.
 
-const NEWEST = 6; // the newest format that this page reads
+const NEWEST = 7; // the newest format that this page reads
 const GENESIS = "0".repeat(64);
 const SHOWN = /^\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"(?:,"tally":(\{.*\}))?\}\n?$/s;
 const HIDDEN = /^\{"head":"([0-9a-f]{64})","row_hash":"([0-9a-f]{64})","seq":([1-9][0-9]{0,15})\}\n?$/;
@@ -111,6 +111,7 @@ class Replay {
     this.claims = new Map(); // by pull: agent, arm, told
     this.told = []; // rewards by arm, of all members
     this.tells = [];
+    this.past = []; // past rewards: agent, arm, rewards
     this.commits = new Map(); // by agent: pulls by arm, and those without one
     this.version = 0;
     this.closed = null;
@@ -174,6 +175,18 @@ class Replay {
     this.tells.push(event);
   }
 
+  attach(event) {
+    const member = this.member(event);
+    if (!this.create.histories || event.rewards.length > this.create.histories) throw new Wrong("it attaches more past rewards than the collaboration takes.");
+    if (!member.shares.has(event.arm) || member.aside) throw new Wrong(`agent ${event.agent} does not share the arm whose past rewards it attaches.`);
+    if (this.past.some((one) => one.agent === event.agent && one.arm === event.arm)) throw new Wrong(`agent ${event.agent} has attached past rewards of this arm before.`);
+    if ([...this.claims.values()].some((claim) => claim.agent === event.agent) || this.commits.has(event.agent)) throw new Wrong(`agent ${event.agent} has pulled before it attaches past rewards.`);
+    if (!event.rewards.every((reward) => reward >= 0 && reward <= 1)) throw new Wrong("a past reward is not from 0 to 1.");
+    if (event.version !== this.version + 1) throw new Wrong("its version does not follow from the broadcasts before it.");
+    this.version = event.version;
+    this.past.push(event);
+  }
+
   commit(event) {
     this.member(event);
     const own = this.commits.get(event.agent) ?? { arms: new Map(), unnamed: 0 };
@@ -187,10 +200,15 @@ class Replay {
     this.closed = event;
   }
 
+  // Where members may lie, past rewards enter the record slowly, which this page does not follow.
+  get pastLeftOut() { return this.past.length > 0 && Boolean(this.create.parameters?.tolerate); }
+
   // Broadcasts and mean of each arm, without the members who were set aside.
   board() {
+    const past = this.pastLeftOut ? [] : this.past;
     return this.create.arms.map((name, arm) => {
-      const rewards = this.tells.filter((tell) => tell.arm === arm && !this.members.get(tell.agent).aside).map((tell) => tell.reward);
+      const mine = (event) => event.arm === arm && !this.members.get(event.agent).aside;
+      const rewards = [...past.filter(mine).flatMap((event) => event.rewards), ...this.tells.filter(mine).map((tell) => tell.reward)];
       return { name, broadcasts: rewards.length, mean: rewards.length ? rewards.reduce((sum, one) => sum + one, 0) / rewards.length : null };
     });
   }
@@ -419,6 +437,7 @@ function describe(found, { replay, notes, receipts, states, number, head, key, c
   found.open.push("This page does not replay the rule, nor compute the board's eliminations and the settlement again. The command partage verify does, with the same file.");
   if (!notes.length && !receipts.length) found.open.push("No checkpoint or receipt was given: a ledger rewritten as a whole would also pass. Drop them together with the ledger.");
   if (notes.length && !key) found.open.push("The first line states no key, so no signature was checked.");
+  if (replay.past.length) found.open.push(`Members attached past rewards; whether they are all that they saw, nobody can check.${replay.pastLeftOut ? " They are left out of the board below, because here they enter it slowly." : ""}`);
   if (replay.hidden) found.open.push(`${count(replay.hidden)} lines are hidden: other agents' commit pulls. Their hashes were checked, not what they say.`);
   if (!states.length && replay.hidden) found.open.push("No hidden line is of the copy's owner: only its client's state file can show that.");
 }
