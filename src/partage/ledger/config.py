@@ -159,7 +159,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
-        "histories": _checked_histories(config.histories, rule, settlement) or UNSET,
+        "histories": _checked_histories(config.histories or 0, rule, settlement) or UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
