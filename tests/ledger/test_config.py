@@ -42,8 +42,16 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "signed": False,
         "currency": None,
         "histories": 0,
+        "most_arms": None,
     }
-    recorded = {**DEFAULTS, "settlement": "none", "alone": "best", "currency": UNSET, "histories": UNSET}
+    recorded = {
+        **DEFAULTS,
+        "settlement": "none",
+        "alone": "best",
+        "currency": UNSET,
+        "histories": UNSET,
+        "most_arms": UNSET,
+    }
     recorded["parameters"] = {"lead": 4.0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 

@@ -33,6 +33,7 @@ from partage.engine.rewards import Rewards
 from partage.game import Game
 from partage.ledger import moves
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
     Attach,
     Claim,
@@ -107,6 +108,7 @@ class Ledger:
         self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
         self.horizons: dict[str, int] = {}
         self.used_up: set[int] = set()
+        self.arms = list(create.arms)
         self.past: dict[tuple[str, int], int] = {}  # how many past rewards each member attached of each arm
         self.spent: set[str] = set()  # members of whom the ledger says that they have no pulls left
 
@@ -156,6 +158,9 @@ class Ledger:
             self.missed[event.arm] = 0
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
+        elif isinstance(event, AddArm):
+            assert event.name not in self.arms
+            self.arms.append(event.name)
         elif isinstance(event, Attach):
             assert event.arm in self.shares[event.agent], "agents attach only arms that they share"
             assert not self.used[event.agent], "past rewards come before the first pull"
@@ -221,6 +226,10 @@ class Ledger:
         stalls = dict.fromkeys(self.used_up, MOST_LAPSES)
         assert board.lapses == [self.missed[arm] + stalls.get(arm, 0) if state.format > 3 else 0 for arm in arms]
         gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
+        assert state.arms == self.arms
+        assert len(self.arms) <= state.board.arms == (state.config.most_arms or len(state.config.arms))
+        assert all(arm < len(self.arms) for shares in self.shares.values() for arm in shares)
+        assert not any(board.public[len(self.arms) :])
         past = self.past_in(state)
         assert board.counts == [self.told[arm] - gone[arm] + past[arm] for arm in arms]
         assert state.attached() == [past[arm] for arm in arms]

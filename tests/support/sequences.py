@@ -124,6 +124,9 @@ class Table:
     def attach(self, agent: str, arm: int, rewards: Sequence[float], request: str | None = None) -> Any:
         return self.move(moves.attach, agent, arm, tuple(rewards), request)
 
+    def add_arm(self, name: str) -> None:
+        self.move(moves.add_arm, name)
+
     def consent(self, agent: str, *shares: int) -> None:
         self.move(moves.consent, agent, shares)
 
@@ -194,6 +197,8 @@ def configurations(
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
     if format == FORMAT and settlement != "paper" and not live_rule(rule, balance).by_contrasts:
         surety["histories"] = draw(st.sampled_from([0, 8]))
+    if format == FORMAT:
+        surety["most_arms"] = arms + draw(st.sampled_from([0, 0, 1, 3]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
         format=format,
@@ -251,6 +256,7 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("legal"), _agents(), st.integers(0, 5), st.integers(1, 3)),
         st.tuples(st.just("unnamed"), _agents(), st.sampled_from([1, 2, 30])),
         st.tuples(st.just("consent"), _agents(), _shares()),
+        st.tuples(st.just("arm"), _arms()),
         st.tuples(st.just("attach"), _agents(), _arms(), _past(), st.none() | _requests()),
         st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("aside"), _agents(), st.integers(0, 4)),
@@ -282,12 +288,14 @@ def perform(table: Table, step: Step) -> Any:
     """Take one step, and return the answer or the refusal."""
     kind, *given = step
     state = table.state
-    arms = state.board.arms
+    arms = len(state.arms)
     if kind == "wait":
         table.now += given[0]
         return None
     if kind == "close":
         return table.close()
+    if kind == "arm":
+        return _tried(table.add_arm, f"arm {given[0] + 2}")
     if kind == "join":
         horizon = min(given[1] if len(given) > 1 else 0, state.config.horizon)
         declared = {"horizon": horizon} if horizon and state.format > 5 else {}

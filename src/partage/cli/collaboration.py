@@ -177,6 +177,14 @@ def create(
             f"is not paid (default {DEFAULTS['histories']}, at most {MOST_HISTORY:,}).",
         ),
     ] = None,
+    most_arms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="The largest number of arms, if you may add some later with add-arm (default: no more than these). "
+            "All certificates are computed for that many.",
+        ),
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -206,6 +214,7 @@ def create(
             signed=signed or None,
             currency=currency,
             histories=None if histories is None else _number("histories", histories),  # type: ignore[arg-type]
+            most_arms=None if most_arms is None else _number("most-arms", most_arms),  # type: ignore[arg-type]
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
@@ -307,6 +316,28 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
     from partage.report.collaboration_tables import show_collaboration
 
     show_collaboration(Console(highlight=False), about, board, int(time.time() * 1000))
+
+
+@commands.command("add-arm")
+def add_arm(
+    id: Id,
+    arm: Annotated[str, typer.Argument(metavar="ARM", help="The name of the new arm.")],
+    url: Url = LOCAL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Add an arm to a collaboration that was created with --most-arms.
+
+    Nobody shares it at first; members do so with partage agent share or on their page.
+
+    [bold]partage collaboration add-arm c0123456789ab "Moulin C"[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        found = operator.add_arm(_found(operator, id), arm)
+    if json:
+        typer.echo(as_json(_builtins(found)))
+        return
+    typer.echo(f"{found.name} has {len(found.arms):,} of at most {found.most_arms:,} arms: {', '.join(found.arms)}.")
 
 
 @commands.command("set-aside")

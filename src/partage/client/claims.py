@@ -134,6 +134,7 @@ class Claims:
 
     def _check(self, claim: messages.Pull, seen: Checkpoint | None) -> Steps[None]:
         """Check the receipt of a claim: it is the agent's, and not one from before the last."""
+        yield from self._following.learn([claim.arm])
         row = Sent(Claim, agent=self._saved.agent, arm=self._following.arms.get(claim.arm), seq=claim.pull)
         if claim.pull < (self._saved.claim or 0):  # only the same request returns an earlier claim
             row.fields["request"] = self._saved.asking

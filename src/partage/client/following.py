@@ -215,8 +215,20 @@ class Following:
         """Read the configuration: the names of the arms, and the key that signs the ledger."""
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
         yield from self._receipts.pin(config.key, config.format)
-        self.arms, self.format = {name: arm for arm, name in enumerate(config.arms)}, config.format
+        self.format = config.format
+        self._name(config.arms)
         return config
+
+    def _name(self, names: Collection[str]) -> None:
+        """Note the names of the arms, of which there may be more than before."""
+        if len(names) > len(self.arms):
+            self.arms = {name: arm for arm, name in enumerate(names)}
+
+    def learn(self, names: Collection[str]) -> Steps[None]:
+        """Read configuration and board again if one of these arms is unknown here: it may have been added since."""
+        if any(name not in self.arms for name in names):
+            yield from self.configure()
+            yield from self.read()
 
     def numbers_of(self, names: Collection[str]) -> tuple[int, ...]:
         """Return the numbers of these arms, as events have them; -1 stands for names that are no arms."""
@@ -292,10 +304,12 @@ class Following:
         self.heard = self._clock()
         last = self.view
         if last is not None:
-            if view == last or (view.version < last.version and not view.closed):
+            older = view.version < last.version or len(view.arms) < len(last.arms)
+            if view == last or (older and not view.closed):
                 return
-            if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=True)):
+            if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=False)):
                 self.doubtful = True  # an agent's consent changed: perhaps this one's
+        self._name([arm.name for arm in view.arms])
         self.view, self.board = view, board_of(view)
         if self._saved.agent in view.leaders:
             self.board.leading = self.arms[view.leaders[self._saved.agent]]
@@ -334,6 +348,7 @@ class Following:
     def _me(self) -> Steps[AgentView]:
         me = yield from self._calls.fetch(AgentView, "GET", "/agents/me")
         self._signer.see(me)
+        yield from self.learn(me.shares)
         return me
 
     def _take_consent(self, me: AgentView) -> None:

@@ -119,7 +119,7 @@ class Protocol:
         """Take the reward of a pull that is not shared. It is recorded only if the agent needs its own record."""
         reward = checked_reward(reward)
         if self.following.hidden_arms:
-            self._own.add(self.following.arms[pull.arm], reward)
+            self._own_record().add(self.following.arms[pull.arm], reward)
         pulls, rewards = self.saved.first.get(pull.arm, (0, 0.0))
         if pulls < self._own_rewards:
             self.saved.first[pull.arm] = (pulls + 1, rewards + reward)
@@ -187,6 +187,7 @@ class Protocol:
         """Share these arms and no others from now on."""
         names = checked_names("shares", shares)
         yield from self._ready()
+        yield from self.following.learn(names)
         yield from self._reports.send()  # made under the old consent
         self.following.begun = False  # if the answer is lost, the controller is asked what the agent shares
         # With an id, a repetition that arrives after a later consent changes nothing.
@@ -204,6 +205,7 @@ class Protocol:
         """Attach past rewards of an arm. The same rewards have the same request id, so a repetition is answered."""
         past = checked_history(rewards)
         yield from self._ready()
+        yield from self.following.learn([arm])
         digest = hashlib.sha256(msgspec.json.encode([arm, past])).hexdigest()
         body = Attach(arm=arm, rewards=past, request=f"history-{digest[:32]}")
         row = Sent(
@@ -332,15 +334,22 @@ class Protocol:
         """
         following, hand_out = self.following, self._reports.hand_out
         if following.hidden_arms or not self._own_rewards:
-            return hand_out(commit(following.board, self._own).arm, once=following.hidden_arms, own=False)
+            return hand_out(commit(following.board, self._own_record()).arm, once=following.hidden_arms, own=False)
         arm = highest_mean(following.board, seen_by(following.board, self._first()))
         assert following.view is not None
         kept, _ = self.saved.first.get(following.view.arms[arm].name, (0, 0.0))
         return hand_out(arm, once=kept < self._own_rewards, own=True)
 
+    def _own_record(self) -> Record:
+        """Return the agent's private record, with a place for each arm that was added since."""
+        added = self.following.board.arms - len(self._own.counts)
+        self._own.counts += [0] * added
+        self._own.sums += [0.0] * added
+        return self._own
+
     def _first(self) -> Record:
         """Return the agent's first private rewards of each arm."""
-        found = Record.empty(len(self.following.arms))
+        found = Record.empty(self.following.board.arms)
         for name, (pulls, rewards) in self.saved.first.items():
             found.counts[self.following.arms[name]], found.sums[self.following.arms[name]] = pulls, rewards
         return found

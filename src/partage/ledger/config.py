@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
@@ -76,6 +76,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Whether members sign their requests, so that nobody else can make them in their names.
     histories
         How many past rewards of each arm that it shares a member may attach (docs/histories.md); 0: none.
+    most_arms
+        The largest number of arms, if the operator may add some later; None: there are no others.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     signed: bool = False
     currency: str | None = None
     histories: int = 0
+    most_arms: int | None = None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -135,13 +138,14 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
     rule = _checked_rule(config.rule, balance, parameters)
-    _check_compared(rule, len(arms))
+    places = _checked_most_arms(config.most_arms, len(arms)) if format > 6 else len(arms)
+    _check_compared(rule, places)
     name = _checked_settlement(config, rule, format)
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
     if format > 4:
-        _check_size(settlement, len(arms))
-    recorded = {
+        _check_size(settlement, places)
+    recorded: dict[str, Any] = {
         "name": title,
         "arms": tuple(arms),
         "horizon": int(config.horizon),
@@ -160,12 +164,13 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
         "histories": _checked_histories(config.histories or 0, rule, settlement) or UNSET,
+        "most_arms": places if places > len(arms) else UNSET,
     }
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {7: (), 6: ("histories",)}
+_LATER: dict[int, tuple[str, ...]] = {7: (), 6: ("histories", "most_arms")}
 _LATER[5] = ("currency", *_LATER[6])
 _LATER[4] = ("signed", *_LATER[5])
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
@@ -178,6 +183,15 @@ def _checked_currency(currency: str) -> str:
     if len(found) > LONGEST_CURRENCY:
         raise not_allowed("currency")
     return found
+
+
+def _checked_most_arms(most: int | UnsetType | None, arms: int) -> int:
+    """Return the largest number of arms: at least as many as there are, and just as many unless it is given."""
+    if most is None or most is UNSET:
+        return arms
+    if not arms <= most <= MOST_ARMS:
+        raise not_allowed("most_arms")
+    return most
 
 
 def _checked_histories(histories: int, rule: "LiveRule", settlement: Settlement) -> int:

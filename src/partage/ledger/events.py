@@ -32,6 +32,8 @@ format release terms
                The configuration may state a `currency`.
 7      0.2     The configuration may state `histories`: how many past rewards of an arm a member may attach. An
                `attach` adds them to the record as evidence. They are nobody's pulls, and are not paid.
+               The configuration may state `most_arms`, and `arm` events then add arms, up to that number. Thresholds
+               and the tie order are those of that many arms.
 ====== ======= ===================================================================================================
 """
 
@@ -100,6 +102,8 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     currency: str | UnsetType = UNSET
     # From format 7 on, if it is not 0: how many past rewards of each arm a member may attach.
     histories: int | UnsetType = UNSET
+    # From format 7 on, if arms may be added: the largest number of them.
+    most_arms: int | UnsetType = UNSET
 
 
 class Join(Requested, frozen=True, kw_only=True, tag="join"):
@@ -253,6 +257,12 @@ class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
     active: tuple[Arm, ...]
 
 
+class AddArm(Event, frozen=True, kw_only=True, tag="arm"):
+    """The operator adds an arm, whose number is the next one (from format 7 on)."""
+
+    name: str
+
+
 class Rotate(Requested, frozen=True, kw_only=True, tag="rotate"):
     """A member gets a new token, which ends the old one, by itself or from the operator (from format 5 on).
 
@@ -341,6 +351,7 @@ AnyEvent = (
     | Leave
     | Attach
     | SetAside
+    | AddArm
     | Rotate
     | Revoke
     | Remove

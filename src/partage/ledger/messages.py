@@ -23,6 +23,12 @@ class NewCollaboration(Config, frozen=True, kw_only=True):
     request: str | None = None
 
 
+class NewArm(Body, frozen=True, kw_only=True):
+    """An arm to add."""
+
+    name: str
+
+
 class NewInvites(Body, frozen=True, kw_only=True):
     """Invites to make: how many, and for how many hours each can be used."""
 
@@ -362,7 +368,7 @@ class CollaborationView(Struct):
     `terms` says what the settlement means for a member, and what members see of each other at the close.
     `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
     is true, members sign their requests. `currency` is what amounts are in; empty if that is not stated. `histories`
-    is how many past rewards of each arm a member may attach.
+    is how many past rewards of each arm a member may attach, and `most_arms` how many arms there may be in all.
     """
 
     id: str
@@ -394,6 +400,7 @@ class CollaborationView(Struct):
     terms: str = ""
     currency: str = ""
     histories: int = 0
+    most_arms: int = 0
 
 
 class AgentView(Struct):

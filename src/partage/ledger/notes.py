@@ -20,7 +20,7 @@ def notes(state: State) -> list[str]:
 
 def _attached(state: State) -> str:
     """Say how many rewards are past ones."""
-    counts = [(state.config.arms[arm], count) for arm, count in enumerate(state.attached()) if count]
+    counts = [(state.arms[arm], count) for arm, count in enumerate(state.attached()) if count]
     if not counts:
         return ""
     some = ", ".join(f"{name} {count:,}" for name, count in counts[:MOST_NAMED])
@@ -34,7 +34,7 @@ def _not_connected(state: State) -> str:
     if not apart:
         return ""
     which = "it" if len(apart) == 1 else "them"
-    nobody = nobody_shares_both(apart, state.config.arms)
+    nobody = nobody_shares_both(apart, state.arms)
     return f"{nobody}: contrasts with {which} are unknown until somebody does."
 
 

@@ -54,6 +54,8 @@ CODES: dict[str, str] = {
     "set_aside": "The operator set the agent's broadcasts aside.",
     "horizon_used": "The agent has used all pulls of the horizon.",
     "no_public_arm": "No agent shares an arm yet.",
+    "no_more_arms": "The collaboration has as many arms as were declared at its creation.",
+    "arm_taken": "Another arm has a name like this.",
     "no_histories": "The collaboration takes no past rewards.",
     "history_attached": "The agent has already attached past rewards of this arm.",
     "has_pulled": "The agent has pulled here; past rewards are attached before the first pull.",

@@ -14,6 +14,7 @@ from partage.board import MOST_LAPSES, Board, Pull, Record
 from partage.clock import rounded
 from partage.ledger.config import rule_of
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
     Attach,
     Claim,
@@ -141,6 +142,7 @@ class _Snapshot(Struct):
     """A state, as stored in a snapshot."""
 
     config: Create
+    arms: list[str]
     seq: int
     time: int
     version: int
@@ -199,8 +201,12 @@ class State:
     """
 
     def __init__(self, create: Create) -> None:
-        arms = len(create.arms)
+        arms = create.most_arms or len(create.arms)  # places on the board, some of which have no arm yet
         self.config = create
+        self.arms: list[str] = []  # their names
+        self.numbers: dict[str, int] = {}  # by name
+        for name in create.arms:
+            self._name_arm(name)
         self.format = 1 if create.format is UNSET else create.format
         self.rule = rule_of(create)
         self.settlement = _settlement(create, self.rule)
@@ -590,6 +596,13 @@ class State:
         self.board.clock = event.clock
         self._note()
 
+    def _add_arm(self, event: AddArm) -> None:
+        self._name_arm(event.name)
+
+    def _name_arm(self, name: str) -> None:
+        self.numbers[name] = len(self.arms)
+        self.arms.append(name)
+
     def _consent(self, event: Consent) -> None:
         self._set_shares(self.members[event.agent], event.shares)
         self._remember(self.members[event.agent], event.request, Answered(event.seq, -1, False, self.version))
@@ -790,6 +803,7 @@ class State:
         board = self.board
         kept = _Snapshot(
             config=self.config,
+            arms=self.arms,
             seq=self.seq,
             time=self.time,
             version=self.version,
@@ -823,6 +837,8 @@ class State:
         kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board
+        for name in kept.arms[len(state.arms) :]:
+            state._name_arm(name)
         state.seq, state.time, state.version, state.closed = kept.seq, kept.time, kept.version, kept.closed
         state.drawing, state.order = kept.drawing, kept.order
         if kept.order is not None:
@@ -883,6 +899,7 @@ _FOLD: dict[type, Any] = {
     UsedUp: State._used_up,
     Tick: State._tick,
     Consent: State._consent,
+    AddArm: State._add_arm,
     Leave: State._leave,
     Rotate: State._rotate,
     Revoke: State._revoke,

@@ -36,7 +36,7 @@ def board_view(state: State) -> BoardView:
     tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
     attached, arms = state.attached(), []
-    for arm, name in enumerate(config.arms):
+    for arm, name in enumerate(state.arms):
         count = board.counts[arm]
         arms.append(
             ArmOnBoard(
@@ -61,7 +61,7 @@ def board_view(state: State) -> BoardView:
     return BoardView(
         version=state.version,
         closed=state.closed is not None,
-        leader=None if leader is None else config.arms[leader],
+        leader=None if leader is None else state.arms[leader],
         arms=arms,
         horizon=config.horizon,
         rule=config.rule,
@@ -76,7 +76,7 @@ def board_view(state: State) -> BoardView:
         removed=[Removed(one.id, one.name, one.removed) for one in state.members.values() if one.removed],
         disagreements=disagreement_views(state),
         ends=_ends(state),
-        leaders={agent: config.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
+        leaders={agent: state.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
         notes=notes(state),
     )
 
@@ -126,7 +126,7 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
     return CollaborationView(
         id=config.collaboration,
         name=config.name,
-        arms=list(config.arms),
+        arms=list(state.arms),
         horizon=config.horizon,
         rule=config.rule,
         balance=config.balance,
@@ -154,6 +154,7 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         + terms.of_histories(state.histories),
         currency="" if config.currency is UNSET else config.currency,
         histories=state.histories,
+        most_arms=state.board.arms,
     )
 
 
@@ -185,11 +186,11 @@ def agent_views(state: State, now: int) -> list[AgentView]:
 
 def agent_view(state: State, now: int, agent: str) -> AgentView:
     """Return one agent at this time."""
-    config, member = state.config, state.members[agent]
+    member = state.members[agent]
     return AgentView(
         agent=member.id,
         name=member.name,
-        shares=[config.arms[arm] for arm in sorted(member.shares)],
+        shares=[state.arms[arm] for arm in sorted(member.shares)],
         explore=sum(member.explore.values()),
         commit=sum(member.commit.values()),
         left=member.left,
@@ -203,10 +204,10 @@ def agent_view(state: State, now: int, agent: str) -> AgentView:
         revoked=member.revoked,
         horizon=member.horizon,
         pace=member.pace,
-        attached={config.arms[arm]: one.rewards for arm, one in sorted(member.attached.items())},
+        attached={state.arms[arm]: one.rewards for arm, one in sorted(member.attached.items())},
     )
 
 
 def _tie_order(state: State) -> list[str]:
     """Return the arms in the order in which ties are broken; none until it is fixed."""
-    return [] if not state.ordered else [state.config.arms[arm] for arm in state.board.tie_order]
+    return [] if not state.ordered else [state.arms[arm] for arm in state.board.tie_order if arm < len(state.arms)]

@@ -15,7 +15,7 @@ def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: 
     A repeated request changes nothing. Without an id, a repetition is refused.
     """
     state, member = still_open(turn), present(turn, agent)
-    contents = {"request": request, "arm": state.config.arms[arm], "rewards": list(rewards)}
+    contents = {"request": request, "arm": state.arms[arm], "rewards": list(rewards)}
     check_signature(turn, member, "attach", **contents)
     before = member.attached.get(arm)
     if before is not None and request is not None and before.request == request:

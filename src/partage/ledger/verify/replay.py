@@ -9,6 +9,7 @@ from partage.clock import TICKS
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
     Attach,
     Claim,
@@ -130,7 +131,7 @@ class Replay:
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
         if (
-            not isinstance(event, (Create, Join, Draw, Order, Close, Tick, UsedUp))
+            not isinstance(event, (Create, Join, Draw, Order, AddArm, Close, Tick, UsedUp))
             and event.agent not in state.members
         ):
             raise Wrong("its agent has not joined.")
@@ -272,6 +273,7 @@ def _tell(turn: Turn, event: Tell) -> None:
 
 def _commit(turn: Turn, event: Commit) -> None:
     checked_request(event.request)
+    _check_arms(turn.state, (run.arm for run in event.runs))
     unnamed = 0 if event.unnamed is UNSET else event.unnamed
     if not event.runs and not unnamed:
         raise Wrong("it reports no commit pulls.")
@@ -296,6 +298,10 @@ def _consent(turn: Turn, event: Consent) -> None:
     checked_request(event.request)
     _check_arms(turn.state, event.shares)
     moves.consent(turn, event.agent, event.shares, event.request)
+
+
+def _add_arm(turn: Turn, event: AddArm) -> None:
+    moves.add_arm(turn, event.name)
 
 
 def _used_up(turn: Turn, event: UsedUp) -> None:
@@ -357,6 +363,7 @@ _MOVES: dict[type, Callable[..., None]] = {
     Consent: _consent,
     Leave: _leave,
     Attach: _attach,
+    AddArm: _add_arm,
     SetAside: _set_aside,
     Rotate: _rotate,
     Revoke: _revoke,
@@ -365,7 +372,7 @@ _MOVES: dict[type, Callable[..., None]] = {
 
 
 def _check_arms(state: State, shares: Iterable[int]) -> None:
-    if any(arm >= state.board.arms for arm in shares):
+    if any(arm >= len(state.arms) for arm in shares):
         raise Wrong("it names an arm that the collaboration does not have.")
 
 
@@ -375,9 +382,9 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
     if first is None:
         what = "writes nothing"
     elif isinstance(first, Claim):
-        what = f"hands out a claim on arm {state.config.arms[first.arm]}"
+        what = f"hands out a claim on arm {state.arms[first.arm]}"
     elif isinstance(first, Commit) and first.runs:
-        what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
+        what = f"counts a commit pull of arm {state.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
     elif isinstance(first, UsedUp):
@@ -389,7 +396,7 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
     elif isinstance(first, DECIDING) and isinstance(event, type(first)) and first.active != event.active:
-        what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
+        what = f"leaves these arms active: {', '.join(state.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"
     raise Wrong(f"it does not follow from the lines before it: here the controller {what}.")

@@ -192,6 +192,23 @@ async def revoke_token(request: AnyRequest, id: FromPath[str], agent: FromPath[s
 
 
 @post(
+    "/collaborations/{id:str}/arms",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Add an arm",
+    **described(*WRITES, 404),
+)
+async def add_arm(
+    request: AnyRequest, id: FromPath[str], data: JSONBody[messages.NewArm]
+) -> messages.CollaborationView:
+    """Add an arm, up to the number that was declared at creation. Nobody shares it until they say so."""
+    controller = controller_of(request)
+    book = await controller.add_arm(id, data.name)
+    log.info("arm added", extra={"collaboration": id})
+    return collaboration_view(book.state, controller.secret.key.public)
+
+
+@post(
     "/collaborations/{id:str}/invites",
     middleware=[operator_only],
     summary="Make more invites",
@@ -567,6 +584,7 @@ API: list[Any] = [
     remove,
     renew,
     revoke_token,
+    add_arm,
     invite,
     invites,
     revoke,

@@ -147,6 +147,7 @@ OPERATIONS = {
     "collaborations": ("list_collaborations", "collaborations"),
     "collaboration": ("read_collaboration", "collaborations"),
     "close": ("close_collaboration", "collaborations"),
+    "add_arm": ("add_arm", "collaborations"),
     "agents": ("list_agents", "members"),
     "set_aside": ("set_agent_aside", "members"),
     "remove": ("remove_agent", "members"),
@@ -182,6 +183,7 @@ OPERATIONS = {
 # A body that each call takes as it is, once its names and numbers are those of the collaboration.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "NewCollaboration": {"name": "Bakers", "arms": ["Moulin A", "Moulin B"], "horizon": 2000, "prepaid": 20.0},
+    "NewArm": {"name": "Moulin C"},
     "NewInvites": {"invites": 3, "hours": 48.0},
     "NewAgent": {"name": "Morel", "shares": ["Moulin A"], "request": "morel-joins"},
     "Ask": {"request": "morel-17"},

@@ -155,6 +155,7 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         signed=form.get("signed", "") in ("true", "yes"),
         currency=form.get("currency", "").strip() or None,
         histories=_whole(form, "histories"),
+        most_arms=_whole(form, "most_arms") if form.get("most_arms", "").strip() else None,
         invites=_whole(form, "invites"),
         request=form.get("request") or None,
     )

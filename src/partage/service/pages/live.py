@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
     Attach,
     Claim,
@@ -183,7 +184,7 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
 def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot:
     """Return what a member sees now."""
     state = book.state
-    member, arms = state.members[agent], range(state.board.arms)
+    member, arms = state.members[agent], range(len(state.arms))
     own = Own(
         sorted(member.shares),
         [member.explore.get(arm, 0) for arm in arms],
@@ -282,7 +283,7 @@ def _committed(state: State, run: list[Commit]) -> Said:
     arms = {part.arm for event in run for part in event.runs}
     agents = {event.agent for event in run}
     who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
-    where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
+    where = state.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
     parts = [f"{counted(pulls, 'pull')} to {where}"] if pulls else []
     if unnamed:
         parts.append(counted(unnamed, "pull") + (" without naming the arm" if state.names_commits else ""))
@@ -292,13 +293,13 @@ def _committed(state: State, run: list[Commit]) -> Said:
 
 def _said(state: State, event: AnyEvent) -> Said | None:
     """Return an event as a sentence, or None if the feed leaves it out."""
-    arms = state.config.arms
+    arms = state.arms
     agent = getattr(event, "agent", None)
     name = state.members[agent].name if agent is not None and agent in state.members else ""
     arm: int | None = None
     match event:
         case Create():
-            kind, text = "create", f"The collaboration was created, with {counted(len(arms), 'arm')}"
+            kind, text = "create", f"The collaboration was created, with {counted(len(event.arms), 'arm')}"
         case Join(shares=shares):
             kind, text = "join", f"{name} joined and shares {listed([arms[share] for share in shares])}"
         case Tell(arm=arm, reward=reward):
@@ -321,6 +322,8 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "leave", f"{name} left"
         case Attach(arm=arm, rewards=rewards):
             kind, text = "attach", f"{name} attached {counted(len(rewards), 'past reward')} of {arms[arm]}"
+        case AddArm(name=added):
+            kind, text = "arm", f"The operator added the arm {added}"
         case SetAside(reason=reason):
             kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
         case Draw(members=members):

@@ -196,9 +196,9 @@ def _row(book: Book) -> dict[str, Any]:
         "id": book.id,
         "name": state.config.name,
         "closed": state.closed is not None,
-        "leader": None if leader is None else state.config.arms[leader],
+        "leader": None if leader is None else state.arms[leader],
         "mean": None if leader is None or not board.counts[leader] else board.mean(leader),
-        "arms": board.arms,
+        "arms": len(state.arms),
         "active": len(board.actives()),
         "agents": len(state.members),
         "broadcasts": sum(board.counts),
@@ -335,6 +335,19 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     return page("invite_list.html", **await invites_of(controller, await controller.library.fresh(id)))
 
 
+@post("/c/{id:str}/arms", status_code=200)
+async def add_arm(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
+    """Add an arm."""
+    _, who, form = await posted(request)
+    require_operator(who)
+    controller, error = controller_of(request), None
+    try:
+        await controller.add_arm(id, form.get("name", ""))
+    except Refused as refusal:
+        error = refusal.sentence
+    return page("arms.html", error=error, **facts(await controller.library.fresh(id)))
+
+
 @get("/c/{id:str}/events", middleware=[streaming])
 async def events(request: AnyRequest, id: FromPath[str]) -> Stream:
     """Send the operator's snapshots."""
@@ -404,7 +417,7 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
     state, view = book.state, collaboration_view(book.state)
     return {
         "name": state.config.name,
-        "arms": list(state.config.arms),
+        "arms": list(state.arms),
         "horizon": state.config.horizon,
         "settlement": state.config.settlement,
         "terms": view.terms,
@@ -460,7 +473,7 @@ async def consent(request: AnyRequest) -> Response[Any]:
     """Start or stop sharing one arm."""
     _, who, form = await posted(request)
     controller, book, agent = await own(request)
-    arms, member = book.state.config.arms, book.state.members[agent]
+    arms, member = book.state.arms, book.state.members[agent]
     place = form.get("arm", "")
     if not place.isascii() or not place.isdigit() or int(place) >= len(arms):
         raise missing("not_found", "There is no such arm.")
@@ -550,6 +563,16 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 def routes() -> list[Any]:
     """Return the routes of all pages."""
     handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
-    handlers += [settlement_json, settlement_csv, join, look, me, my_events, my_settlement_json, my_settlement_csv]
+    handlers += [
+        add_arm,
+        settlement_json,
+        settlement_csv,
+        join,
+        look,
+        me,
+        my_events,
+        my_settlement_json,
+        my_settlement_csv,
+    ]
     handlers += [consent, help, privacy, verify, api, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

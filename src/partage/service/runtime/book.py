@@ -77,7 +77,6 @@ class Book:
 
     def __init__(self, state: State, head: str, tree: Tree, snapshot_seq: int = 0) -> None:
         self.id = state.config.collaboration
-        self.arms = {name: arm for arm, name in enumerate(state.config.arms)}
         self.state = state
         self.head = head
         self.tree = tree
@@ -103,6 +102,11 @@ class Book:
         self._woken_at = self._next_round = -math.inf
         self._changed = False  # since watchers began to be woken
         self._checkpoint = Checkpoint("", 0, b""), ""
+
+    @property
+    def arms(self) -> dict[str, int]:
+        """The number of each arm, by name."""
+        return self.state.numbers
 
     @classmethod
     def begin(cls, event: Create, salt: bytes) -> "tuple[Book, Row]":

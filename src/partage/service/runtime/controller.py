@@ -166,6 +166,13 @@ class Controller:
         book = await self.library.book(collaboration)
         await self.library.put(book, lambda turn: moves.set_aside(turn, agent, reason))
 
+    async def add_arm(self, collaboration: str, name: str) -> Book:
+        """Add an arm; one that is there already is not added again."""
+        name = checked_new_name("name", name)
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.add_arm(turn, name))
+        return await self.library.fresh(collaboration)
+
     # what operator and agents may read
 
     async def ledger(self, collaboration: str, reader: str | None) -> AsyncIterator[bytes]:
@@ -320,7 +327,7 @@ class Controller:
             same = same and (new.key or UNSET, new.tie_commitment or UNSET) == (joined.key, joined.tie_commitment)
         same = same and _declared(new) == (joined.horizon, joined.pace)
         if not same:
-            shares = ", ".join(book.state.config.arms[arm] for arm in joined.shares) or "no arm"
+            shares = ", ".join(book.state.arms[arm] for arm in joined.shares) or "no arm"
             sentence = (
                 f"This request has joined before, with the name {joined.name} and sharing {shares}; "
                 "repeat it as it was, and then change what you share."
@@ -368,7 +375,7 @@ class Controller:
         answered: Answered | None = done.answer
         if answered is None:
             return None
-        arm = book.state.config.arms[answered.arm]
+        arm = book.state.arms[answered.arm]
         receipt = await self.receipts.of(book, answered.seq, seen, done.rows)
         return Pull(answered.seq, arm, answered.share, answered.version, receipt)
 

@@ -109,6 +109,7 @@ class Replay {
     this.create = null;
     this.members = new Map(); // by agent: name, shares, key, aside
     this.claims = new Map(); // by pull: agent, arm, told
+    this.arms = []; // their names
     this.told = []; // rewards by arm, of all members
     this.tells = [];
     this.past = []; // past rewards: agent, arm, rewards
@@ -124,7 +125,8 @@ class Replay {
       if (event?.kind !== "create") throw new Wrong("it is not the line that creates the collaboration, with which every ledger begins.");
       if ((event.format ?? 1) > NEWEST) throw new Wrong(`it cannot be read. The ledger has format ${event.format}, and this page reads formats up to ${NEWEST}.`);
       this.create = event;
-      this.told = event.arms.map(() => 0);
+      this.arms = [...event.arms];
+      this.told = Array(event.most_arms ?? event.arms.length).fill(0);
       return;
     }
     if (event === null) { this.hidden += 1; return; }
@@ -142,6 +144,12 @@ class Replay {
   join(event) {
     if (this.members.has(event.agent)) throw new Wrong(`agent ${event.agent} has joined already.`);
     this.members.set(event.agent, { name: event.name, shares: new Set(event.shares), key: event.key ?? "", aside: false });
+  }
+
+  arm(event) {
+    if (this.arms.length >= this.told.length) throw new Wrong("it adds an arm beyond the number that was declared at creation.");
+    if (this.arms.includes(event.name)) throw new Wrong("it adds an arm that is there already.");
+    this.arms.push(event.name);
   }
 
   consent(event) { this.member(event).shares = new Set(event.shares); }
@@ -206,7 +214,7 @@ class Replay {
   // Broadcasts and mean of each arm, without the members who were set aside.
   board() {
     const past = this.pastLeftOut ? [] : this.past;
-    return this.create.arms.map((name, arm) => {
+    return this.arms.map((name, arm) => {
       const mine = (event) => event.arm === arm && !this.members.get(event.agent).aside;
       const rewards = [...past.filter(mine).flatMap((event) => event.rewards), ...this.tells.filter(mine).map((tell) => tell.reward)];
       return { name, broadcasts: rewards.length, mean: rewards.length ? rewards.reduce((sum, one) => sum + one, 0) / rewards.length : null };
@@ -366,7 +374,7 @@ function checkState(state, replay) {
   const compare = (what, shown, receipted) => {
     if (shown < receipted) throw new Wrong(`Rows of agent ${state.agent} are hidden: this copy shows ${count(shown)} of its ${what}, and the controller gave receipts for ${count(receipted)}.`, false);
   };
-  for (const [arm, pulls] of Object.entries(state.receipted.commits ?? {})) compare(`commit pulls of arm ${arm}`, own.arms.get(replay.create.arms.indexOf(arm)) ?? 0, pulls);
+  for (const [arm, pulls] of Object.entries(state.receipted.commits ?? {})) compare(`commit pulls of arm ${arm}`, own.arms.get(replay.arms.indexOf(arm)) ?? 0, pulls);
   compare("commit pulls without an arm", own.unnamed, state.receipted.unnamed ?? 0);
 }
 

@@ -118,6 +118,7 @@ function drawProof(parts, arm, index, board, weighing) {
 }
 
 export function drawBoard({ board, weighing }) {
+  if (board.arms.length > rows.length) { window.location.reload(); return; } // an arm was added
   const leader = board.arms.find((arm) => arm.name === board.leader);
   // Where the rule tests by intervals, an arm is eliminated once its band ends below the highest lower end of all.
   const lows = place.dataset.byIntervals === "1" ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];
