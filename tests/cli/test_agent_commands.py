@@ -66,6 +66,16 @@ def test_a_member_attaches_past_rewards(controller: Server, operator: Operated, 
     assert "cannot be read" in sentence(partage("agent", "attach", str(state), str(tmp_path / "none.csv")))
 
 
+def test_the_operator_adds_an_arm(operator: Operated, tmp_path: Path) -> None:
+    name = f"More {tmp_path.name}"
+    operator("create", name, *ARMS, "--most-arms", "3")
+    said = operator("add-arm", name, "Moulin C")
+    assert said == f"{name} has 3 of at most 3 arms: Moulin A, Moulin B, Moulin C.\n"
+    assert json.loads(operator("add-arm", name, "Moulin C", "--json"))["arms"][-1] == "Moulin C"
+    assert "may have 3 arms" in operator("add-arm", name, "Moulin D", code=2)
+    assert "Moulin C" in operator("show", name)
+
+
 def test_names_stand_for_ids(member: Path, operator: Operated, tmp_path: Path) -> None:
     name = f"Bakers {tmp_path.name}"
     assert name in operator("show", name)

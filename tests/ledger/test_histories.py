@@ -257,6 +257,12 @@ def test_a_repeated_request_changes_nothing_and_is_never_forgotten() -> None:
     assert State.load(table.state.dump()).members[agent].attached[0] == first
     assert len(table.events) == written
     assert (first.seq, first.version, first.rewards) == (3, 1, 2)
+    assert refused(table.attach, agent, 0, [0.25, 0.75], "mine") == (409, "request_reused")
+    assert refused(table.attach, agent, 1, [0.5], "mine") == (409, "request_reused")
+    assert refused(table.attach, agent, 1, [0.5], "r299") == (409, "request_reused")
+    other = table.join(0)
+    table.attach(other, 0, [0.5], "its own")
+    assert refused(table.ask, other, "its own") == (409, "request_reused")
 
 
 def test_a_claim_that_was_not_reported_is_not_answered_by_past_rewards() -> None:

@@ -1,9 +1,10 @@
 """The state of a collaboration: a fold over the events of its ledger."""
 
+import hashlib
 import math
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -71,12 +72,16 @@ class Handed(Struct, gc=False):
 
 
 class Attached(Struct, gc=False):
-    """The past rewards of an arm that a member attached: the event that has them, how many, and its request."""
+    """The past rewards of an arm that a member attached: the event that has them, how many, and its request.
+
+    `digest` tells whether a repeated request has the same rewards.
+    """
 
     seq: int
     version: int
     rewards: int
     request: str | None
+    digest: str
 
 
 class Revealed(Struct):
@@ -172,6 +177,11 @@ class _Snapshot(Struct):
 def bits(arms: Iterable[int]) -> str:
     """Return a set of arms as the bits of a number, in hex (msgpack has no numbers of more than 64 bits)."""
     return f"{sum(1 << arm for arm in arms):x}"
+
+
+def digest_of(rewards: Sequence[float]) -> str:
+    """Return a digest of past rewards."""
+    return hashlib.sha256(msgspec.json.encode(rewards)).hexdigest()[:32]
 
 
 def tie_order(tie_seed: str, arms: int) -> list[int]:
@@ -538,8 +548,11 @@ class State:
     def _attach(self, event: Attach, decided: bool) -> None:
         """Add past rewards to the record, as if they were broadcast one by one. Nothing else counts them."""
         self._advance(event)
-        attached = Attached(event.seq, event.version, len(event.rewards), event.request)
-        self.members[event.agent].attached[event.arm] = attached
+        digest = digest_of(event.rewards)
+        attached = Attached(event.seq, event.version, len(event.rewards), event.request, digest)
+        member = self.members[event.agent]
+        member.attached[event.arm] = attached
+        self._remember(member, event.request, Answered(event.seq, -1, False, event.version))
         self.past.setdefault(event.agent, {})[event.arm] = list(event.rewards)
         before = list(self.board.active)
         self._admit()

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from partage.ledger.events import Attach
-from partage.ledger.moves.checks import check_number, check_signature, present, still_open
+from partage.ledger.moves.checks import check_number, check_signature, present, reused, still_open
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import conflict, forbidden, invalid
-from partage.ledger.state import Attached
+from partage.ledger.state import Attached, digest_of
 
 
 def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: str | None = None) -> Attached:
@@ -19,7 +19,12 @@ def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: 
     check_signature(turn, member, "attach", **contents)
     before = member.attached.get(arm)
     if before is not None and request is not None and before.request == request:
+        if before.digest != digest_of(rewards):
+            raise reused("attach other rewards")
         return before
+    others = {one.request for one in member.attached.values()}
+    if request is not None and (request in member.answers or request in others):
+        raise reused("ask for something else")
     check_number(turn, member)
     if not state.histories:
         sentence = "This collaboration takes no past rewards: that is declared when it is created (histories)."
