@@ -201,7 +201,7 @@ class Ledger:
             record = state.board.by_member.get(agent)
             kept = (record.counts[arm] if record else 0) - self.explored[agent, arm]
             assert kept == count or (most and 0 <= kept < count)
-            if kept > 1 and kept < count:  # as many as others had, and one more
+            if 1 < kept < count and not self.aside and not state.cancelled:  # as many as others had, and one more
                 others = [one.counts[arm] for name, one in state.board.by_member.items() if name != agent]
                 claims = [state.board.claimed.get(name, {}).get(arm, 0) for name in state.members]
                 assert kept <= sorted([*others, *[0] * most], reverse=True)[most - 1] + 1 + sum(claims)

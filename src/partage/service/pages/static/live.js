@@ -154,7 +154,7 @@ export function drawBoard({ board, weighing }) {
     }
     setText(parts.value, known ? arm.mean.toFixed(3) : "–");
     setText(parts.radius, known && place.dataset.byIntervals === "1" ? ` ± ${Math.min(1, arm.radius).toFixed(3)}` : "");
-    setText(parts.more, known ? things(arm.broadcasts, "broadcast") + (arm.attached ? `, ${count(arm.attached)} of them past` : "") : "no broadcasts yet");
+    setText(parts.more, known ? things(arm.broadcasts, "broadcast") : "no broadcasts yet");
   });
   if (many) { // the best first, eliminated ones last
     const rank = board.arms.map((arm, index) => [arm.active ? 1 : 0, arm.mean ?? -1, -index]);
