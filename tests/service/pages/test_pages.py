@@ -381,6 +381,7 @@ def test_a_form_from_elsewhere_is_refused(
     for client, path in [
         (session(), "/collaborations"),
         (session(), f"/c/{played.id}/invites"),
+        (session(), f"/c/{played.id}/arms"),
         (session(), f"/c/{played.id}/invites/i1/revoke"),
         (session(), f"/v1/collaborations/{played.id}/close"),
         (session(), "/logout"),
@@ -734,6 +735,27 @@ def test_a_form_sent_twice_creates_once(
     assert len(links[0]) == 2
     assert links[0] == links[1]
     assert [made["name"] for made in api.get("/v1/collaborations").json()].count("Once") == 1
+
+
+def test_an_arm_is_added_on_the_page_and_members_see_what_is_past(
+    server: Server, session: Callable[..., httpx.Client], page: Page, api: httpx.Client
+) -> None:
+    client = session()
+    form = {"name": "More", "arms": "a, b", "horizon": "100", "histories": "5", "most_arms": "3"}
+    made = client.post("/collaborations", data=form, headers={"x-csrf-token": csrf_of(client, "/")}).text
+    id, code = re.findall(r'value="[^"]*/join#(c[0-9a-f]+)\.([^"]*)"', made)[0]
+    assert (api.get(f"/v1/collaborations/{id}").json()["histories"]) == 5
+    joined = api.post(f"/v1/collaborations/{id}/agents", headers=bearer(code), json={"name": "M", "shares": ["a"]})
+    past = {"arm": "a", "rewards": [0.5, 1.0]}
+    api.post(f"/v1/collaborations/{id}/history", headers=bearer(joined.json()["token"]), json=past).raise_for_status()
+    log_in(page, server)
+    page.goto(f"{server.url}/c/{id}")
+    expect(page.locator("#board-says")).to_contain_text("for which nobody is paid: a 2.")
+    page.locator("#arm").fill("c")
+    page.locator("#arm-list button").click()
+    expect(page.locator("#arms .arm")).to_have_count(3)
+    expect(page.locator("#arm-list")).to_contain_text("3 of at most 3 arms")
+    expect(page.get_by_text("The operator added the arm c")).to_be_visible()
 
 
 def test_invites_are_made_and_revoked(
