@@ -270,6 +270,8 @@ class Liar:
             await asyncio.sleep(self.world.delay(1.0))
             deed = self.world.random.choice(DEEDS)
             await deed(self, f"{self.name} {step}")
+        if self._truth().events[0].histories:
+            await self.invent(f"{self.name} invents again")
 
     async def send(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
         """Send a request once; return the answer, or None if it was lost or refused."""
