@@ -522,22 +522,27 @@ class State:
     def _admit(self) -> None:
         """Add past rewards to the record: all of them, or, where members may lie, each member's fair share of an arm.
 
-        The others wait until the record of other members has grown.
+        The others wait until the record of other members has grown. The rule decides after each reward; where members
+        may lie, which takes it longer, after those of an arm.
         """
         board, tolerate = self.board, self.rule.tolerate
-        waiting = [(agent, arm) for agent, arms in self.past.items() for arm in arms]
-        goes_on = bool(waiting)
-        while goes_on:
-            goes_on = False
-            for agent, arm in waiting:
-                rewards = self.past[agent][arm]
-                while rewards and (not tolerate or within_fair_share(board, agent, arm, tolerate)):
-                    board.attach(agent, arm, rewards.pop(0))
-                    self.revise()
-                    goes_on = True
-        for agent, arm in waiting:
-            if not self.past[agent][arm]:
-                del self.past[agent][arm]
+        for arm in sorted({arm for arms in self.past.values() for arm in arms}):
+            waiting = [agent for agent, arms in self.past.items() if arm in arms]
+            before, goes_on = board.counts[arm], True
+            while goes_on:
+                goes_on = False
+                for agent in waiting:
+                    rewards = self.past[agent][arm]
+                    while rewards and (not tolerate or within_fair_share(board, agent, arm, tolerate)):
+                        board.attach(agent, arm, rewards.pop(0))
+                        goes_on = True
+                        if not tolerate:
+                            self.revise()
+            if tolerate and board.counts[arm] > before:
+                self.revise()
+            for agent in waiting:
+                if not self.past[agent][arm]:
+                    del self.past[agent][arm]
         self.past = {agent: arms for agent, arms in self.past.items() if arms}
 
     def _take_active(self, stated: tuple[int, ...] | UnsetType, before: list[bool]) -> None:
