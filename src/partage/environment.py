@@ -14,6 +14,7 @@ LIMITS = {  # limits of the server, by the field of `service.http.limits.Limits`
     "streams_each": "PARTAGE_STREAMS_PER_TOKEN",
     "wrong_tokens": "PARTAGE_WRONG_TOKENS_PER_MINUTE",
     "costly": "PARTAGE_COSTLY_FACTOR",
+    "forecast_seconds": "PARTAGE_FORECAST_SECONDS",
 }
 
 

@@ -122,6 +122,7 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
     config = state.config
     prepaid = None if config.prepaid is UNSET else config.prepaid
     underwriting = None if config.underwriting is UNSET else config.underwriting
+    currency = "" if config.currency is UNSET else config.currency
     return CollaborationView(
         id=config.collaboration,
         name=config.name,
@@ -149,8 +150,8 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         named_commits=state.names_commits,
         signed=config.signed is True,
         key=key if config.key is UNSET else config.key,
-        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
-        currency="" if config.currency is UNSET else config.currency,
+        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format, currency),
+        currency=currency,
     )
 
 

@@ -175,7 +175,10 @@ def _play_all(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> I
 
 
 def _play(chunks: Sequence[tuple[int, Chunk]], place: str, options: dict[str, Any]) -> Iterator[Finished]:
-    """Play chunks with joblib, each with its place."""
+    """Play chunks with joblib, each with its place; one after another without it, as a server may not have it."""
+    if place == "threads" and options["n_jobs"] == 1:
+        yield from (_timed(at, *chunk) for at, chunk in chunks)
+        return
     import joblib
 
     work = _timed if place == "threads" else _elsewhere

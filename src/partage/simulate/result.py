@@ -172,7 +172,7 @@ class Result:
         None unless the settlement is a pool or dues, and if there was no such regret. It may exceed 1: rates are
         differences of means in the record.
         """
-        paid, lost = (self._column(name) for name in ("compensation", "explore_regret"))
+        paid, lost = (self.per_run(name) for name in ("compensation", "explore_regret"))
         if not self.settlement.is_prepaid or lost.sum() == 0:
             return None
         ratio = float(paid.sum() / lost.sum())
@@ -312,11 +312,12 @@ class Result:
         classes = self.bars.of(alone)
         return None if classes is None else np.array([bar.mean for bar in classes])[self.bars.class_of]
 
-    def _column(self, name: str) -> NDArray[np.float64]:
+    def per_run(self, name: str) -> NDArray[np.float64]:
+        """Return one figure of every run, such as "overall_regret"."""
         return self.folded.figures[:, COLUMNS.index(name)]
 
     def _figure(self, name: str) -> Estimate:
-        return Estimate.of(self._column(name))
+        return Estimate.of(self.per_run(name))
 
     def _fraction(self, name: str) -> float | None:
         told = self.settlement.has_ceilings or self.settlement.is_prepaid
@@ -373,7 +374,7 @@ class Result:
         """In how many runs reports show that agents see arms differently, and who is named; None if all are equal."""
         if not self.game.uneven:
             return None
-        return summed_up(self.game, self.folded.disagreements, int(np.count_nonzero(self._column("compared"))))
+        return summed_up(self.game, self.folded.disagreements, int(np.count_nonzero(self.per_run("compared"))))
 
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.

@@ -41,6 +41,7 @@ from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh, same
 from partage.service.runtime.sessions import SESSION_TIME, By, Who
+from partage.service.store import Invite
 from partage.settle import ALONE, COVERAGE
 
 log = logging.getLogger("partage.service")
@@ -392,15 +393,20 @@ async def join(request: AnyRequest) -> Response[Any]:
     return login_page(request, "join.html", known=found is not None)
 
 
-@post("/join", status_code=200)
-async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
-    """Return what an invite (the bearer token) is for, without using it."""
+async def shown_invite(request: AnyRequest, data: Mapping[str, str]) -> Invite:
+    """Return the invite that is the bearer token of a request; it is not used up."""
     controller, code = controller_of(request), bearer(request)
     if code is None:
         raise Refused(401, "no_token", "This needs an invite.")
     with guard_of(request.scope).guess(address_of(request.scope)):
-        found = await controller.invites.of_code(data.get("collaboration", ""), code)
-    book = await controller.library.fresh(found.collaboration)
+        return await controller.invites.of_code(data.get("collaboration", ""), code)
+
+
+@post("/join", status_code=200)
+async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
+    """Return what an invite (the bearer token) is for, without using it."""
+    found = await shown_invite(request, data)
+    book = await controller_of(request).library.fresh(found.collaboration)
     state, view = book.state, collaboration_view(book.state)
     return {
         "name": state.config.name,
@@ -417,6 +423,18 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
         "used": found.id in state.invites,
         "expires": found.expires,
     }
+
+
+@post("/join/forecast", status_code=200)
+async def forecast(request: AnyRequest, data: JSONBody[dict[str, str]]) -> Response[Any]:
+    """Show what a member can expect, to the holder of an invite; no content if there is no forecast."""
+    shown = await shown_invite(request, data)
+    guard_of(request.scope).costly("forecast", (shown.collaboration, shown.id))
+    controller, forecasts = controller_of(request), request.app.state.forecasts
+    book, found = await controller.library.fresh(shown.collaboration), None
+    if book.state.closed is None:
+        found = await forecasts.of(book, invited=len(await controller.invites.usable(shown.collaboration)))
+    return Response("", status_code=204) if found is None else page("forecast.html", found=found)
 
 
 @get("/me")
@@ -550,6 +568,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 def routes() -> list[Any]:
     """Return the routes of all pages."""
     handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
-    handlers += [settlement_json, settlement_csv, join, look, me, my_events, my_settlement_json, my_settlement_csv]
-    handlers += [consent, help, privacy, verify, api, static]
+    handlers += [settlement_json, settlement_csv, join, look, forecast, me, my_events]
+    handlers += [my_settlement_json, my_settlement_csv, consent, help, privacy, verify, api, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]
