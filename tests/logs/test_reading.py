@@ -146,7 +146,7 @@ def test_a_large_log_makes_a_short_game(tmp_path):
     table.write_parquet(tmp_path / "events.parquet")
     log = read_log(tmp_path / "events.parquet", unit="euros")
     game = game_of_log(log, means="one").file
-    assert game.unit == log.unit
+    assert game.game.unit == log.unit
     for arm, name in zip(game.game.arms, log.arms, strict=True):
         assert len(arm.values) <= MOST_POINTS
         rewards = table.filter(pl.col("arm") == int(name))["reward"]

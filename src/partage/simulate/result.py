@@ -20,6 +20,7 @@ from partage.simulate.by_agent import by_agent
 from partage.simulate.disagreement import Disagreeing, summed_up
 from partage.simulate.estimate import Estimate
 from partage.simulate.fold import COLUMNS, FIGURES, Folded
+from partage.simulate.in_unit import amount, in_unit
 from partage.simulate.page import Page
 from partage.simulate.summary import summary
 
@@ -352,14 +353,14 @@ class Result:
         return self._page().text()
 
     def __repr__(self) -> str:
-        return f"<Result of {self._page().title}; overall regret {self.overall_regret}>"
+        return f"<Result of {self._page().title}; overall regret {amount(self.overall_regret, self.game.unit)}>"
 
     def _repr_html_(self) -> str:
         """Return the same table for notebooks."""
         return self._page().html()
 
     def _page(self) -> Page:
-        return summary(self.as_dict())
+        return summary(in_unit(self.as_dict(), self.game.unit))
 
     @property
     def too_few_sharers(self) -> list[str]:
