@@ -423,7 +423,7 @@ def close(
             question = f"Close {about.name}? This cannot be undone, and reports not yet received are lost."
             typer.confirm(question + _still_out(operator.board(id)), abort=True, err=True)
         found = operator.close(id)
-    _print_settlement(found, json)
+    _print_settlement(found, about.currency, json)
 
 
 def _still_out(board: "BoardView") -> str:
@@ -454,14 +454,14 @@ def settlement(
         raise InputError("Use --csv or --json, not both.")
     with _operator(url, token_file) as operator:
         id = _found(operator, id)
-        found = operator.settlement(id)
+        found, currency = operator.settlement(id), operator.collaboration(id).currency
     if as_csv:
         _write_csv(found)
     else:
-        _print_settlement(found, json)
+        _print_settlement(found, currency, json)
 
 
-def _print_settlement(found: "SettlementView", json: bool) -> None:
+def _print_settlement(found: "SettlementView", currency: str, json: bool) -> None:
     if json:
         typer.echo(as_json(_builtins(found)))
         return
@@ -469,7 +469,7 @@ def _print_settlement(found: "SettlementView", json: bool) -> None:
 
     from partage.report.collaboration_tables import show_settlement
 
-    show_settlement(Console(highlight=False), found)
+    show_settlement(Console(highlight=False), found, currency)
 
 
 def _write_csv(found: "SettlementView") -> None:
