@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all docs build requirements clean
+.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all docs pictures build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench-all: $(VENV)/.dev ## measure also what takes long: Ray, fresh installs, lo
 
 docs: $(VENV)/.docs ## build the site into build/website/site (PLAY=no leaves out the page that plays)
 	$(BIN)/python -m website.build --generator $(GENERATOR) $(if $(filter no,$(PLAY)),--no-play)
+
+pictures: $(VENV)/.dev ## draw the pictures of the live pages in docs/figures, with Chromium
+	$(BIN)/python -m website.pictures
 
 build: $(VENV)/.base ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build
