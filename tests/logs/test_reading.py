@@ -106,7 +106,7 @@ def test_values_outside_the_given_ends_are_refused(written):
 
 
 def test_a_file_that_is_no_table(tmp_path):
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="there is no such file"):
         read_log(tmp_path / "none.csv")
     (tmp_path / "text.parquet").write_text("no")
     with pytest.raises(FileError, match="cannot be read"):

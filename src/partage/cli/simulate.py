@@ -280,7 +280,8 @@ def game_of(
     if log is not None:
         return _logged(file, options, log, logged)
     if logged:
-        raise InputError(f"{_flags(logged)} describe a log, and there is none; give it as in: --log events.csv.")
+        does = "describes" if len(logged) == 1 else "describe"
+        raise InputError(f"{_flags(logged)} {does} a log, and there is none; give it as in: --log events.csv.")
     if file is not None:
         if options:
             raise InputError(

@@ -230,6 +230,8 @@ def _collected(path: Path, table: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _unreadable(path: Path, error: Exception) -> FileError:
+    if isinstance(error, FileNotFoundError):
+        return FileError(f"{path}: there is no such file.")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
     return FileError(f"{path}: the log cannot be read ({reason}); it must be a CSV or Parquet file with a header.")
 
