@@ -40,7 +40,9 @@ def book(id: str = "c1", *shares: set[int]) -> Any:
     """A collaboration with these members, as far as a forecast looks at it."""
     config = SimpleNamespace(value=2.0, currency="EUR")
     members = {str(at): SimpleNamespace(shares=one, left=False) for at, one in enumerate(shares)}
-    return SimpleNamespace(id=id, state=SimpleNamespace(config=config, members=members))
+    return SimpleNamespace(
+        id=id, state=SimpleNamespace(config=config, members=members, board=SimpleNamespace(arms=2))
+    )
 
 
 class Process:
@@ -136,7 +138,7 @@ def test_the_process_simulates_the_terms_of_the_collaboration() -> None:
     create = {"kind": "create", "seq": 1, "time": 0, "format": 6, "collaboration": "c1", "tie_commitment": "0" * 64}
     create |= checked_config(config) | {"key": "", "signed": False}
     body = msgspec.json.encode({name: value for name, value in create.items() if value is not msgspec.UNSET})
-    found = msgspec.json.decode(answer(Question(msgspec.Raw(body), 4, [[0, 1]])))
+    found = msgspec.json.decode(answer(Question(msgspec.Raw(body), 2, 4, [[0, 1]])))
     same = forecast(2, 4, 200, SharedIMED(), shares=[[0, 1]], quick=True, settlement="pool", prepaid=3.0)
     assert found == msgspec.json.decode(msgspec.json.encode(same.as_dict()))
 

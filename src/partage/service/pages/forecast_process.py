@@ -14,9 +14,10 @@ from partage.ledger.state import State
 
 
 class Question(msgspec.Struct):
-    """A collaboration by its first event, how many members it will have, and what those so far share."""
+    """A collaboration by its first event, its arms, how many members it will have, and what those so far share."""
 
     create: msgspec.Raw
+    arms: int
     members: int
     shares: list[list[int]]
 
@@ -30,7 +31,7 @@ def answer(question: Question) -> bytes:
     state = State(create)
     terms = state.settlement
     found = forecast(
-        len(create.arms),
+        question.arms,
         question.members,
         create.horizon,
         state.rule,

@@ -78,7 +78,7 @@ class Forecasts:
         state = book.state
         shares = [sorted(member.shares) for member in state.members.values() if not member.left]
         members = max(2, len(shares) + invited)
-        question = msgspec.json.encode(Question(msgspec.Raw(encode(state.config)), members, shares))
+        question = msgspec.json.encode(Question(msgspec.Raw(encode(state.config)), state.board.arms, members, shares))
         kept = self._kept.get(book.id)
         if kept is not None and (kept.question == question or self._system.monotonic() < kept.good_until):
             return kept.found
