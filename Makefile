@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 # worksteal keeps the tests of a file together, so its servers and compiled code are shared, and balances at the end.
-PYTEST_FLAGS ?= -n 2 --dist worksteal
+# Three workers keep two cores busy: many tests wait for a server, a browser or a clock.
+PYTEST_FLAGS ?= -n 3 --dist worksteal
 SEEDS ?= 1000
 GENERATOR ?= zensical
 
@@ -16,21 +17,25 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all docs build requirements clean
+.PHONY: help install test test-extra faults crashes paper demo serve check format bench bench-all docs pictures build requirements clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.research $(VENV)/.server ## set up .venv for simulation and for the server, with .venv/bin/partage
 
+# What tests share: the files of Pyodide, and compiled kernels.
+define prepare-tests
+-@$(BIN)/python -m website.pyodide
+-@$(BIN)/python -m tests.support.warm_up
+endef
+
 test: $(VENV)/.dev ## run the tests and doctests (PYTEST_FLAGS="-k settle" for some)
-	-@$(BIN)/python -m website.pyodide
-	-@$(BIN)/python -m tests.support.warm_up
+	$(prepare-tests)
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 test-extra: $(VENV)/.dev ## run the long tests: many fault seeds, fuzzing, clean installs, clusters
-	-@$(BIN)/python -m website.pyodide
-	-@$(BIN)/python -m tests.support.warm_up
+	$(prepare-tests)
 	$(BIN)/python -m pytest -m extra $(PYTEST_FLAGS)
 
 faults: $(VENV)/.dev ## simulate the service with faults for SEEDS seeds (SEEDS=10000)
@@ -66,6 +71,9 @@ bench-all: $(VENV)/.dev ## measure also what takes long: Ray, fresh installs, lo
 
 docs: $(VENV)/.docs ## build the site into build/website/site (PLAY=no leaves out the page that plays)
 	$(BIN)/python -m website.build --generator $(GENERATOR) $(if $(filter no,$(PLAY)),--no-play)
+
+pictures: $(VENV)/.dev ## draw the pictures of the live pages in docs/figures, with Chromium
+	$(BIN)/python -m website.pictures
 
 build: $(VENV)/.base ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build

@@ -1,7 +1,7 @@
 """Sweeps on clusters of several processes on this machine: what a worker is worth, and whether a lost one matters.
 
-    python -m bench.clusters              # Dask, and Ray if it is installed
-    python -m bench.clusters --games 1000
+    python -m bench.clusters              # Dask, and Ray in an environment of its own
+    python -m bench.clusters --games 1000 --only ray
 
 A sweep is played on a cluster of one worker, and of two. The efficiency of k workers is the time of the sweep on one,
 divided by k times the time on k. With more workers than cores it shows the overhead only. The last row of each
@@ -9,7 +9,7 @@ cluster says whether a sweep in which a worker process is killed gives the bits 
 """
 
 import argparse
-import importlib.util
+import logging
 import os
 import secrets
 import signal
@@ -22,11 +22,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from bench.elsewhere import elsewhere
+from bench.environments import with_ray
+from bench.rows import Row
 
 from partage import BalancedETC, Game, Sharing, bernoulli, sweep
 
-RUNS = 10
+ABOUT = (
+    "A sweep of 10,000 games of 5 runs, folded on the workers, so that only sums travel. The efficiency of two "
+    "workers is the waiting time on one, divided by twice that on two. On two cores, four workers would show "
+    "overhead only. In the last row of each cluster, one of two workers is killed in the middle of a sweep."
+)
+RUNS = 5
 GAMES = 10_000
+TOKEN = secrets.token_hex(32)  # for all clusters of this process, in which Ray reads it once
+KILLED = 1000  # games of the sweep in which a worker is killed
 FIRST = 256  # games that a new cluster plays before the clock starts, so that its workers have loaded the kernels
 
 
@@ -64,7 +74,7 @@ def dask(workers):
 def ray(workers):
     """Start a Ray cluster in processes of its own; yield as `dask` does.
 
-    Ray listens on all interfaces, so the cluster takes only those who know a token that is made for it.
+    Ray listens on all interfaces, so the cluster takes only those who know a token.
     """
     ray_command = Path(sys.executable).with_name("ray")
     with socket.socket() as probe:
@@ -74,13 +84,13 @@ def ray(workers):
         start = ["start", "--head", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
         size = [f"--num-cpus={workers}", "--object-store-memory=100000000", "--include-dashboard=false"]
         where = [f"--port={port}", f"--temp-dir={folder}", "--min-worker-port=0", "--max-worker-port=0"]
-        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32)):
+        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN):
             head = subprocess.Popen(
                 [ray_command, *start, *size, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             try:
                 _wait_for(port, head)
-                yield f"ray=127.0.0.1:{port}", lambda: _ray_worker(folder)
+                yield f"ray=127.0.0.1:{port}", lambda: _ray_worker(head.pid)
             finally:
                 head.terminate()
                 head.wait(30)
@@ -101,50 +111,65 @@ def _environment(**more):
                 os.environ[name] = value
 
 
-def _wait_for(port, head, seconds=60):
+def _wait_for(port, head, seconds=120):
+    """Wait until the cluster takes work: its port is open before its node is registered."""
+    import ray
+
     until = time.monotonic() + seconds
     while time.monotonic() < until and head.poll() is None:
+        time.sleep(0.5)
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                time.sleep(5)  # until its node is registered
-                return
-        time.sleep(0.2)
+            if probe.connect_ex(("127.0.0.1", port)):
+                continue
+        try:
+            ray.init(f"127.0.0.1:{port}", logging_level=logging.CRITICAL, log_to_driver=False)
+        except (OSError, RuntimeError, ValueError):
+            continue
+        finally:
+            ray.shutdown()
+        return
     raise RuntimeError("The Ray cluster did not start.")
 
 
-def _ray_worker(folder):
-    """Return the pid of a worker of the cluster in this folder that plays now."""
-    for entry in Path("/proc").iterdir():
+def _ray_worker(head):
+    """Return the pid of a process of this Ray cluster that plays now; None if all of them wait."""
+    parents, playing = {}, []
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command = (entry / "cmdline").read_bytes()
-            environment = (entry / "environ").read_bytes() if command.startswith(b"ray::_elsewhere") else b""
-        except (OSError, ValueError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if (entry / "cmdline").read_bytes().startswith(b"ray::_elsewhere"):
+                playing.append(int(entry.name))
+        except OSError:  # it has ended
             continue
-        if folder.encode() in environment:
-            return int(entry.name)
+    for pid in playing:
+        above = pid
+        while above in parents and above != head:
+            above = parents[above]
+        if above == head:
+            return pid
     return None
 
 
-def measure_on(name, cluster, many=GAMES):
-    """Yield (what, measured, goal, whether more is better, unit) for one kind of cluster."""
+def measure_on(name, cluster, many, alone):
+    """Yield the rows of one kind of cluster; one thread takes `alone` seconds for the sweep."""
     seconds = {}
     for workers in (1, 2):
         with cluster(workers) as (on, _):
             played(FIRST, on)
             seconds[workers] = played(many, on).seconds
-    plain = played(many, "threads", 1)
-    what = f"sweep of {many:,} games, {name}"
-    yield f"{what}, one worker / one thread", seconds[1] / plain.seconds, 1.3, False, "x"
-    yield f"{what}, efficiency of two workers", seconds[1] / seconds[2] / 2, 0.8, True, "x"
-    yield f"{what}, a game of {RUNS} runs on one worker", seconds[1] / many * 1e3, None, False, "ms"
-    yield f"{what}, games whose bits differ after a worker is killed", _differing(cluster, many), 0, False, ""
+    what = f"{name}, {many:,} games"
+    yield Row(f"{what}: one worker / one thread, waiting time", seconds[1] / alone, 1.3)
+    yield Row(f"{what}: efficiency of two workers", seconds[1] / seconds[2] / 2, 0.8, more_is_better=True)
+    yield Row(f"{what}: a game of {RUNS} runs on one worker, waiting time", seconds[1] / many * 1e3, unit="ms")
+    several = min(many, KILLED)
+    what = f"{name}, {several:,} games: those whose bits differ after a worker is killed"
+    yield Row(what, _differing(cluster, several), 0, unit="games")
 
 
 def _differing(cluster, many):
     """Return how many games differ from those on threads after a worker is killed in the middle."""
-    many = min(many, 1000)
+    killed = []
     with cluster(2) as (on, worker):
-        killed = []
 
         def kill(progress):
             if not killed and progress.done and progress.left:
@@ -156,24 +181,27 @@ def _differing(cluster, many):
         found = played(many, on, progress=kill)
     if not killed:
         raise RuntimeError("No worker was killed in the middle.")
-    return sum(one != other for one, other in zip(bits(found), bits(played(many, "threads")), strict=True))
+    plain = played(many, "threads")
+    return sum(one != other for one, other in zip(bits(found), bits(plain), strict=True))
 
 
-def measure(many=GAMES):
-    """Yield the rows of Dask."""
-    yield from measure_on("Dask", dask, many)
+CLUSTERS = {"Dask": dask, "Ray": ray}
 
 
-def measure_ray(many=GAMES):
-    """Yield the rows of Ray."""
-    yield from measure_on("Ray", ray, many)
+def measure(name, many, alone):
+    """Yield the rows of the cluster of this name."""
+    yield from measure_on(name, CLUSTERS[name], many, alone)
 
 
-def measure_all():
-    """Yield the rows of every cluster whose package is installed."""
-    for package, part in (("distributed", measure), ("ray", measure_ray)):
-        if importlib.util.find_spec(package):
-            yield from part()
+def measure_all(many=GAMES, only=None):
+    """Yield the rows of Dask, and of Ray from an environment of its own unless Ray is installed."""
+    played(FIRST, "threads", 1)
+    alone = played(many, "threads", 1).seconds
+    yield Row(f"one thread, {many:,} games: a game of {RUNS} runs, waiting time", alone / many * 1e3, unit="ms")
+    if only != "ray":
+        yield from measure("Dask", many, alone)
+    if only != "dask":
+        yield from elsewhere("bench.clusters:measure", "Ray", many, alone, seconds=600, python=with_ray())
 
 
 def main():
@@ -181,11 +209,8 @@ def main():
     parser.add_argument("--games", type=int, default=GAMES)
     parser.add_argument("--only", choices=("dask", "ray"))
     given = parser.parse_args()
-    parts = {"dask": measure, "ray": measure_ray}
-    for name, part in parts.items():
-        if given.only in (None, name) and importlib.util.find_spec("distributed" if name == "dask" else name):
-            for what, value, goal, _, unit in part(given.games):
-                print(f"{what}: {value:.3g} {unit}" + ("" if goal is None else f" (goal {goal:g})"), flush=True)
+    for row in measure_all(given.games, given.only):
+        print(f"{row.what}: {row.measured:.3g} {row.unit}" + ("" if row.goal is None else f" (goal {row.goal:g})"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Virtual environments for peers, clusters and fresh installs."""
 
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -32,3 +33,11 @@ def kept(name, *files):
         make(folder, *([f"--requirement={file}"] for file in files))
         (folder / "ready").touch()
     return folder / "bin" / "python"
+
+
+def with_ray():
+    """Return a Python that has Ray: this one, or one of an environment of its own."""
+    if importlib.util.find_spec("ray"):
+        return Path(sys.executable)
+    levels = [ROOT / "requirements" / f"{level}.txt" for level in ("base", "research")]
+    return kept("ray", *levels, PINS / "ray.txt")

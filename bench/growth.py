@@ -99,4 +99,4 @@ def _why(name, axis, size, error):
     return f"{name} ends before {at}: {error}."
 
 
-measure_long = partial(measure, LONG_SIZES, tuple(RULES), 60.0, 1800.0)
+measure_long = partial(measure, LONG_SIZES, tuple(RULES), 8.0, 150.0)

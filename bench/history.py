@@ -1,7 +1,7 @@
 """Ratios by release: `bench/history.csv`, one line for each release."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from bench.rows import Row
@@ -29,10 +29,15 @@ def read(file: Path = FILE) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def record(version: str, date: str, rows: Mapping[str, Row], file: Path = FILE) -> None:
-    """Write the line of a release; one that is there for the same version is replaced."""
-    kept = [line for line in read(file) if line[VERSION] != version]
-    new = {VERSION: version, DATE: date, **{name: f"{row.measured:.4g}" for name, row in rows.items()}}
+def record(
+    version: str, date: str, rows: Mapping[str, Row], file: Path = FILE, *, measured: Collection[str] = ()
+) -> None:
+    """Write the line of a release. In one that is there for the same version, only `measured` parts are replaced."""
+    lines = read(file)
+    kept = [line for line in lines if line[VERSION] != version]
+    before = next((line for line in lines if line[VERSION] == version), {})
+    others = {name: value for name, value in before.items() if value and name.partition(":")[0] not in measured}
+    new = {**others, VERSION: version, DATE: date, **{name: f"{row.measured:.4g}" for name, row in rows.items()}}
     columns = list(dict.fromkeys(name for line in (*kept, new) for name in line))
     with file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")

@@ -10,8 +10,8 @@ The answers carry no receipts: they change no decision.
 import heapq
 import random
 from collections import Counter
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -58,7 +58,7 @@ class Played:
     for_nothing
         Requests for a claim that were answered with nothing to explore.
     waited
-        Seconds for which members waited for a fresh board, all together.
+        Seconds for which members waited for a fresh board or a claim, all together.
     requests
         By method and path; those of members that one program plays for count once.
     seconds
@@ -239,6 +239,8 @@ class Program:
                     world.later(world.now + world.latency / 2, self.number, lambda step=step: self._arrive(step))
                     return
                 reply = self._answered(step)
+                if reply is None:
+                    return
             elif isinstance(step, Wait):
                 world.played.waited -= world.now * len(self.agents)
                 self.for_news = step.news
@@ -258,17 +260,48 @@ class Program:
 
     def _arrive(self, request: Send) -> None:
         """Let the controller answer a request that has arrived."""
-        answer, world = self._answered(request), self.world
+        answer = self._answered(request)
+        if answer is not None:
+            self._reply(answer)
+
+    def _reply(self, answer: Answer) -> None:
+        world = self.world
         world.later(world.now + world.latency / 2, self.number, self._resume(answer))
 
-    def _answered(self, request: Send) -> Answer:
-        world, before = self.world, self.world.controller.board()
-        answer = world.controller.answer(request, self.ids, world.now)
+    def _answered(self, request: Send) -> Answer | None:
+        """Return the answer; None if the controller keeps the request until it has a claim, or the time is over."""
+        world = self.world
+        path, _, wait = request.path.partition("?wait=")
+        asked = replace(request, path=path)
+        answer = world.changed_by(lambda: world.controller.answer(asked, self.ids, world.now))
+        if answer.status == 204 and wait and world.keeps_asks:
+            world.waiting[self] = asked
+            world.played.waited -= world.now * len(self.agents)
+            world.later(world.now + float(wait), self.number, self._give_up(asked))
+            return None
         world.played.for_nothing += answer.status == 204
-        if world.controller.board() != before:
-            for program in world.programs:
-                program.watch()
         return answer
+
+    def try_again(self, asked: Send) -> bool:
+        """Ask for a claim again, after something changed; returns whether there was one."""
+        answer = self.world.controller.answer(asked, self.ids, self.world.now)
+        if answer.status == 204:
+            return False
+        self._end_waiting(answer)
+        return True
+
+    def _give_up(self, asked: Send) -> Any:
+        def give_up() -> None:
+            if self.world.waiting.get(self) is asked:
+                self.world.played.for_nothing += 1
+                self._end_waiting(Answer(204, b""))
+
+        return give_up
+
+    def _end_waiting(self, answer: Answer) -> None:
+        del self.world.waiting[self]
+        self.world.played.waited += self.world.now * len(self.agents)
+        self._reply(answer)
 
     # the event stream
 
@@ -317,6 +350,8 @@ class World:
         Seconds between two boards on one event stream.
     max_pulls_per_board
         Of every client.
+    keeps_asks
+        Whether an ask that finds nothing may wait for a claim, as long as the client allows.
     controller
         Who answers; by default the model, with the seed for the tie order.
     config
@@ -332,10 +367,12 @@ class World:
         latency: float = 0.0,
         pause: float = PAUSE,
         max_pulls_per_board: int = 10,
+        keeps_asks: bool = True,
         controller: Any = None,
         **config: Any,
     ) -> None:
         self.game, self.step, self.latency, self.pause = game, step, latency, pause
+        self.keeps_asks = keeps_asks
         arms = [f"arm {arm}" for arm in range(len(game.arms))]
         self.config = Config(name="Model", arms=arms, horizon=game.longest, **{"settlement": "none", **config})
         self.controller = Controller(seed, self.config) if controller is None else controller
@@ -345,6 +382,7 @@ class World:
         self._explored = [0] * len(arms)
         self._heap: list[tuple[float, int, int, Any]] = []
         self._count = count()
+        self.waiting: dict[Program, Send] = {}  # for a claim, in the order in which they asked
         self.programs = [
             Program(self, number, agents, max_pulls_per_board) for number, agents in enumerate(alike(game))
         ]
@@ -367,6 +405,17 @@ class World:
     def later(self, time: float, number: int, work: Any) -> None:
         """Do something at this time; of several things at one time, that of the first program first."""
         heapq.heappush(self._heap, (time, number, next(self._count), work))
+
+    def changed_by(self, work: Callable[[], Answer]) -> Answer:
+        """Do something that may change the board; then whoever waits asks again, and all members get the board."""
+        before = self.controller.board()
+        answer = work()
+        if self.controller.board() != before:
+            for program, asked in list(self.waiting.items()):
+                program.try_again(asked)
+            for program in self.programs:
+                program.watch()
+        return answer
 
     def comes_first(self, time: float, number: int) -> bool:
         """Whether nothing else happens before that."""

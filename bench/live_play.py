@@ -4,6 +4,7 @@
     python -m bench.live_play limit
     python -m bench.live_play offering
     python -m bench.live_play crowd
+    python -m bench.live_play sharers --paces 10
 
 Five slow members share both arms (0.8 and 0.6), and a hundred fast ones share nothing and follow. The model of
 `bench.live_model` plays them with the client and the ledger as they are; a request takes 20 ms.
@@ -23,6 +24,8 @@ from partage.ledger.config import live_rule
 
 MEANS = (0.8, 0.6)
 SHARERS, FOLLOWERS, HORIZON = 5, 100, 10_000
+FIVE = (0.8, 0.7, 0.6, 0.5, 0.4)  # means of the arms of which members share one each
+SIZES = (30, 100, 300)
 CROWD = 30  # members who share everything
 SLOWER = 8  # sharers pull so many times less often
 LATENCY = 0.02  # seconds
@@ -51,12 +54,13 @@ def simulated(rule, played, runs, seed):
 
 
 def live(run, rule, pace, seed, played=None, offer=Controller, **options):
-    """Return a live run: regret, asks for nothing, broadcasts, seconds waited per member, seconds in all."""
+    """Return a live run: regret, asks for nothing, broadcasts, seconds waited per member, seconds, requests."""
     played = played or game(SLOWER)
     world = World(played, seed_of(seed, run), step=1 / pace, latency=LATENCY, rule=rule, **options)
     world.controller.__class__ = offer
     found = world.play()
-    return found.regret(played), found.for_nothing, found.broadcasts, found.waited / played.agents, found.seconds
+    waited, requests = found.waited / played.agents, found.requests.total()
+    return found.regret(played), found.for_nothing, found.broadcasts, waited, found.seconds, requests
 
 
 class FewestFirst(Controller):
@@ -73,10 +77,10 @@ def shown(values):
 
 def row(found):
     """Return what was measured in words."""
-    regret, nothing, broadcasts, waited, seconds = np.array(found).T
-    asks = nothing.sum() / broadcasts.sum()
+    regret, nothing, broadcasts, waited, seconds, requests = np.array(found).T
+    asks, sent = nothing.sum() / broadcasts.sum(), requests.sum() / broadcasts.sum()
     return (
-        f"regret {shown(regret)}, {asks:.2f} asks for nothing per broadcast, "
+        f"regret {shown(regret)}, {asks:.3f} asks for nothing and {sent:.2f} requests per broadcast, "
         f"{waited.mean():.1f} s waited, {seconds.mean():,.0f} s in all"
     )
 
@@ -116,7 +120,24 @@ def crowd(pool, rule, pace, runs, seed):
     print(f"{rule}, {pace}/s, {CROWD} sharers: {row(found)}", flush=True)
 
 
-PARTS = {"prediction": prediction, "limit": limit, "offering": offering, "crowd": crowd}
+def sharers(pool, rule, pace, runs, seed):
+    """Let members share one of five arms each, and compare asks that wait for a claim with asks that do not."""
+    for members in SIZES:
+        shares = Sharing.lists([[member % len(FIVE)] for member in range(members)], len(FIVE))
+        played = Game(bernoulli(FIVE), shares, HORIZON // 50)
+        found = {}
+        for keeps in (False, True):
+            work = partial(live, rule=rule, pace=pace, seed=seed, played=played, keeps_asks=keeps)
+            found[keeps] = np.array(pool.map(work, range(runs), chunksize=1))
+            what = "waits" if keeps else "does not wait"
+            print(f"{rule}, {pace}/s, {members} members, an ask {what}: {row(found[keeps])}", flush=True)
+        print(
+            f"    regret beyond that of asks that do not wait: {shown((found[True] - found[False])[:, 0])}",
+            flush=True,
+        )
+
+
+PARTS = {"prediction": prediction, "limit": limit, "offering": offering, "crowd": crowd, "sharers": sharers}
 
 
 def main():

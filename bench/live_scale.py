@@ -1,18 +1,18 @@
 """The live controller at scale: streams, members, collaborations, processes and memory.
 
-    python -m bench.live_scale            # a few minutes
-    python -m bench.live_scale --long     # 10,000 streams, 5,000 collaborations
+    python -m bench.live_scale            # what fits into a minute
+    python -m bench.live_scale --long     # 10,000 streams, 5,000 collaborations, 4 processes: about ten minutes
+    python -m bench.live_scale --curve    # latency by rate of arrival, beside the queue of `bench.queueing`
 
-The server runs in a process of its own. Costs are its processor time, which other work on the machine hardly changes;
-latencies and rates are wall time, and mean something on an idle machine only. `python -m bench.live_scale --curve`
-prints the latency at several rates of arrival, beside the M/D/1 queue with the measured service time.
+The server, the load and the readers of streams run in processes of their own. Costs are the server's processor time,
+which other work on the machine changes little; latencies and rates are wall time, and mean something on an idle
+machine only.
 """
 
 import argparse
 import asyncio
 import contextlib
 import json
-import math
 import os
 import random
 import resource
@@ -22,11 +22,46 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
+import numpy as np
+import uvloop
+from bench.queueing import fitted, latencies, quantile
 from bench.service import TOKEN, load, postgres
 
 TICK = os.sysconf("SC_CLK_TCK")
+STARTS = 2400  # looks at a server that starts, 0.05 s apart
+WARM = 0.5  # seconds of a load before it is measured
+BUSY = 16  # members that ask and tell while streams are open
+BATCHES = (1, 2, 4, 8, 16, 32, 64)  # connections without a pause, each of which makes a batch
+LOADS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.9)  # shares of the most requests per second
+
+
+class Sizes(NamedTuple):
+    """What is measured: how many of each, the seconds of each load, and the broadcasts of each fan-out."""
+
+    members: tuple[int, ...] = (1, 10, 100)
+    collaborations: tuple[int, ...] = (1, 64)
+    streams: tuple[int, ...] = (10, 100, 1000)
+    arms_streams: int = 50  # that follow a board of 1,000 arms
+    processes: tuple[int, ...] = (1, 2)
+    memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
+    seconds: float = 0.6
+    broadcasts: int = 4
+
+
+SHORT = Sizes()
+LONG = Sizes(
+    members=(1, 10, 100, 1000),
+    collaborations=(1, 64, 1000, 5000),
+    streams=(10, 100, 1000, 10_000),
+    arms_streams=100,
+    processes=(1, 2, 4),
+    memory=((2, 3, 500), (2, 1000, 20), (1000, 10, 2)),
+    seconds=3.0,
+    broadcasts=20,
+)
 
 
 @contextlib.contextmanager
@@ -48,11 +83,13 @@ def server(database, workers=1):
     try:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=120) as client:
-            for _ in range(1000):
+            for _ in range(STARTS):
                 with contextlib.suppress(httpx.TransportError):
                     client.get("/health")
                     break
-                time.sleep(0.02)
+                time.sleep(0.05)
+            else:
+                raise RuntimeError("The server did not start.")
             yield client, port, process
     finally:
         process.terminate()
@@ -103,11 +140,17 @@ class Streams:
         self._process.stdin.flush()
         self._process.stdout.readline()  # all of them have their first board
 
-    def counts(self):
-        """Return the events and the bytes of all streams so far."""
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+    def counts(self, quiet):
+        """Return the events and the bytes of all streams, once nothing has come for this many seconds."""
+        found = None
+        for _ in range(100):
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            before, found = found, json.loads(self._process.stdout.readline())
+            if found == before:
+                break
+            time.sleep(quiet)
+        return found
 
     def close(self):
         self._process.kill()
@@ -160,21 +203,22 @@ def broadcast(client, path, token, times, pause):
     return sorted(found)
 
 
-def fan_out(client, port, process, streams, arms, patches, times=20, pause=0.5):
+def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
     """Return what one broadcast costs the server, in seconds of processor time, with so many streams open.
 
-    Also events per stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99.
+    Also events per stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99. With
+    `seconds`, also `busy`: the rate and the latencies of members that ask and tell without a pause for so long.
     """
-    path, (token, *_) = collaboration(client, 1, arms)
-    broadcast(client, path, token, 5, 0.0)
+    pause = max(0.25, streams / 4000)  # so that each board reaches all streams
+    path, tokens = collaboration(client, BUSY if seconds else 1, arms)
+    broadcast(client, path, tokens[0], 5, 0.0)
     opened = Streams(port, path, streams, patches)
     try:
-        broadcast(client, path, token, 2, pause)
-        time.sleep(pause)
-        before, began = opened.counts(), processor_seconds(process)
-        latencies = broadcast(client, path, token, times, pause)
-        time.sleep(2 * pause)
-        after, ended = opened.counts(), processor_seconds(process)
+        broadcast(client, path, tokens[0], 2, pause)
+        before, began = opened.counts(2 * pause), processor_seconds(process)
+        asked = broadcast(client, path, tokens[0], times, pause)
+        after, ended = opened.counts(2 * pause), processor_seconds(process)
+        busy = load(port, plan_of(path, tokens), seconds) if seconds else None
     finally:
         opened.close()
     events = max(1, after["events"] - before["events"])
@@ -184,33 +228,46 @@ def fan_out(client, port, process, streams, arms, patches, times=20, pause=0.5):
         "events": events / times / streams,
         "microseconds": (ended - began) / events * 1e6,
         "bytes": sent,
-        "p50": latencies[len(latencies) // 2] * 1e3,
-        "p99": latencies[len(latencies) * 99 // 100] * 1e3,
+        "p50": quantile(asked, 0.5) * 1e3,
+        "p99": quantile(asked, 0.99) * 1e3,
+        "busy": busy,
     }
 
 
-def fan_out_rows(client, port, process, many):
-    for streams in many:
-        found = fan_out(client, port, process, streams, 10, patches=True, pause=max(0.5, streams / 4000))
+def fan_out_rows(client, port, process, sizes):
+    """Yield the cost of a broadcast and the latencies by number of streams, and of patches for 1,000 arms."""
+    for streams in sizes.streams:
+        found = fan_out(client, port, process, streams, 10, True, sizes.broadcasts, sizes.seconds)
         what = f"{streams:,} streams, 10 arms"
         yield f"{what}: processor time of an event, patches", found["microseconds"], 100, False, "µs"
         yield f"{what}: processor time of a broadcast", found["seconds"] * 1e3, None, False, "ms"
         yield f"{what}: events per stream and broadcast", found["events"], None, False, "x"
         yield f"{what}: an ask meanwhile, p50", found["p50"], None, False, "ms"
         yield f"{what}: an ask meanwhile, p99", found["p99"], None, False, "ms"
-    whole = fan_out(client, port, process, 100, 1000, patches=False)
-    patch = fan_out(client, port, process, 100, 1000, patches=True)
-    yield "1,000 arms, 100 streams: bytes of an event, whole boards", whole["bytes"], None, False, "bytes"
-    yield "1,000 arms, 100 streams: bytes of an event, patches", patch["bytes"], None, False, "bytes"
+        yield from rate_rows(f"{what}, {BUSY} members without a pause", found["busy"])
+    whole, patch = (
+        fan_out(client, port, process, sizes.arms_streams, 1000, patches, sizes.broadcasts)
+        for patches in (False, True)
+    )
+    what = f"1,000 arms, {sizes.arms_streams} streams"
+    yield f"{what}: bytes of an event, whole boards", whole["bytes"], None, False, "bytes"
+    yield f"{what}: bytes of an event, patches", patch["bytes"], None, False, "bytes"
     yield "… whole / patch, bytes", whole["bytes"] / patch["bytes"], 100, True, "x"
     yield "… whole / patch, processor time of a broadcast", whole["seconds"] / patch["seconds"], None, True, "x"
 
 
-def memory_rows(client, process, collaborations):
+def rate_rows(what, found):
+    """Yield the rate and the latencies of a load."""
+    yield f"{what}: asks and tells", found["rate"], None, True, "/s"
+    yield f"{what}: p50", found["p50"], None, False, "ms"
+    yield f"{what}: p99", found["p99"], None, False, "ms"
+
+
+def memory_rows(client, process, sizes):
     """Yield the memory of a collaboration, by its size."""
     for _ in range(50):  # what the first ones load and allocate is not theirs
         collaboration(client, 2, 3)
-    for members, arms, times in ((2, 3, collaborations), (2, 1000, 20), (1000, 10, 2)):
+    for members, arms, times in sizes:
         before = memory_bytes(process)
         for _ in range(times):
             collaboration(client, members, arms)
@@ -219,66 +276,57 @@ def memory_rows(client, process, collaborations):
         yield what, each / 1024, None, False, "KiB"
 
 
-def spread_rows(client, port, process, many):
+def spread_rows(client, port, process, sizes):
     """Yield rate and latency of asks and tells by number of collaborations, 64 connections in all."""
     made = []
-    for total in many:
+    for total in sizes.collaborations:
         while len(made) < total:
             path, (token,) = collaboration(client, 1)
             made += plan_of(path, [token])
-        chosen = random.Random(1).sample(made, min(64, total)) if total > 1 else None
-        if chosen is None:
-            chosen = plan_of(*collaboration(client, 64))
-        began, cpu = time.perf_counter(), processor_seconds(process)
-        found = load(port, chosen, 3)
-        share = (processor_seconds(process) - cpu) / (time.perf_counter() - began)
-        what = f"{total:,} collaborations in memory, {len(chosen)} connections"
-        yield f"{what}: asks and tells", found["rate"], None, True, "/s"
-        yield f"{what}: p50", found["p50"], None, False, "ms"
-        yield f"{what}: p99", found["p99"], None, False, "ms"
-        yield f"{what}: processor time of a request", share / found["rate"] * 1e6, None, False, "µs"
+        chosen = random.Random(1).sample(made, min(64, total)) if total > 1 else plan_of(*collaboration(client, 64))
+        load(port, chosen, 0.2)  # those that left the memory are loaded again
+        cpu = processor_seconds(process)
+        found = load(port, chosen, sizes.seconds)
+        used = (processor_seconds(process) - cpu) / (sizes.seconds + WARM)
+        what = f"{total:,} collaborations, {len(chosen)} connections"
+        yield from rate_rows(what, found)
+        yield f"{what}: processor time of a request", used / found["rate"] * 1e6, None, False, "µs"
 
 
-def member_rows(client, port, many):
+def member_rows(client, port, sizes):
     """Yield rate and latency of asks and tells by number of members with a connection each, in one collaboration."""
-    for members in many:
-        path, tokens = collaboration(client, members)
-        found = load(port, plan_of(path, tokens), 3)
-        what = f"{members:,} members that ask and tell without a pause"
-        yield f"{what}: asks and tells", found["rate"], None, True, "/s"
-        yield f"{what}: p50", found["p50"], None, False, "ms"
-        yield f"{what}: p99", found["p99"], None, False, "ms"
+    for members in sizes.members:
+        found = load(port, plan_of(*collaboration(client, members)), sizes.seconds)
+        yield from rate_rows(f"{members:,} members that ask and tell without a pause", found)
 
 
-def process_rows():
+def process_rows(sizes):
     """Yield rate and latency by number of processes, on PostgreSQL."""
     with postgres() as cluster:
         if cluster is None:
             return
-        for workers in (1, 2):
+        for workers in sizes.processes:
             with cluster.database() as url, server(url, workers) as (client, port, _):
                 plan = [one for _ in range(8) for one in plan_of(*collaboration(client, 8))]
-                found = load(port, plan, 3)
-                what = f"PostgreSQL, 8 collaborations, {workers} processes"
-                yield f"{what}: asks and tells", found["rate"], None, True, "/s"
-                yield f"{what}: p50", found["p50"], None, False, "ms"
-                yield f"{what}: p99", found["p99"], None, False, "ms"
+                found = load(port, plan, sizes.seconds)
+                yield from rate_rows(f"PostgreSQL, 8 collaborations, {workers} processes", found)
 
 
-def measure(long=False):
+def measure(sizes=SHORT):
     """Yield (what, measured, limit, whether more is better, unit)."""
     _allow_files()
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
-        yield from memory_rows(client, process, 500 if long else 100)
-        yield from member_rows(client, port, (1, 10, 100, 1000) if long else (1, 10, 100))
-        yield from spread_rows(client, port, process, (1, 64, 1000, 5000) if long else (1, 64, 500))
-        yield from fan_out_rows(client, port, process, (10, 100, 1000, 10_000) if long else (10, 100, 1000))
-    yield from process_rows()
+        yield from memory_rows(client, process, sizes.memory)
+        yield from member_rows(client, port, sizes)
+        yield from fan_out_rows(client, port, process, sizes)
+        yield from spread_rows(client, port, process, sizes)
+    yield from process_rows(sizes)
 
 
 def measure_long():
-    """Yield the rows of the largest sizes."""
-    return measure(long=True)
+    """Yield the rows of the largest sizes, and the curve."""
+    yield from measure(LONG)
+    yield from curve_rows()
 
 
 # --- the queue --------------------------------------------------------------------------------------------------
@@ -309,64 +357,77 @@ class _Client(asyncio.Protocol):
 
 
 async def arrivals(port, plan, rate, seconds):
-    """Let requests arrive at random (Poisson) at this rate; return their latencies."""
+    """Let requests arrive at random (Poisson) at this rate; return their latencies.
+
+    A request that finds no free connection waits for one, which is part of its latency.
+    """
     loop = asyncio.get_running_loop()
-    free, latencies, running = [], [], set()
+    free, found, running = asyncio.Queue(), [], set()
     for one in plan:
         _, client = await loop.create_connection(_Client, "127.0.0.1", port)
-        free.append((client, one, [None]))
+        free.put_nowait((client, one, [None]))
     seed = random.Random(1)
 
-    async def one():
-        began = time.perf_counter()
-        client, agent, pull = free.pop()
+    async def one(began):
+        client, agent, pull = await free.get()
         if pull[0] is None:
             answer = json.loads(await client.send(agent["ask"], agent["token"], "{}"))
             pull[0] = answer["pull"]
         else:
             await client.send(agent["tell"], agent["token"], json.dumps({"pull": pull[0], "reward": 0.5}))
             pull[0] = None
-        latencies.append(time.perf_counter() - began)
-        free.insert(0, (client, agent, pull))
+        found.append(time.perf_counter() - began)
+        free.put_nowait((client, agent, pull))
 
     ends, due = loop.time() + seconds, loop.time()
     while due < ends:
         due += seed.expovariate(rate)
         await asyncio.sleep(max(0.0, due - loop.time()))
-        if free:
-            task = loop.create_task(one())
-            running.add(task)
-            task.add_done_callback(running.discard)
+        task = loop.create_task(one(time.perf_counter()))
+        running.add(task)
+        task.add_done_callback(running.discard)
     await asyncio.gather(*running)
-    return sorted(latencies)
+    return found
 
 
-def curve(rates=(50, 200, 500, 1000, 1500, 2000, 2500)):
-    """Print latencies by rate of arrival, and what the queue says."""
-    import uvloop
+def cycles(port, process, plan, seconds):
+    """Return the time in which n connections without a pause get one answer each, by n: wall and processor time."""
+    wall, used = {}, {}
+    for number in BATCHES:
+        cpu = processor_seconds(process)
+        rate = load(port, plan[:number], seconds)["rate"]
+        wall[number] = number / rate
+        used[number] = (processor_seconds(process) - cpu) / (seconds + WARM) * number / rate
+    return wall, used
 
+
+def curve_rows(loads=LOADS, seconds=4.0):
+    """Yield latencies by rate of arrival, measured and as the queue in batches has them.
+
+    The time of a batch of k is a + b k, fitted to connections without a pause: all of them are one batch. The loads
+    are shares of 1 / b, the most requests per second.
+    """
     _allow_files()
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
         plan = plan_of(*collaboration(client, 256))
-        most = load(port, plan[:64], 3)
-        service = 1 / most["rate"]
-        print(f"64 connections without a pause: {most['rate']:,.0f} requests/s, so {service * 1e6:.0f} µs a request")
-        alone = uvloop.run(arrivals(port, plan, 20, 3))
-        base = sum(alone) / len(alone)
-        print(f"a request alone: {base * 1e3:.2f} ms, of which {(base - service) * 1e3:.2f} ms are not service")
-        for rate in rates:
-            cpu = processor_seconds(process)
-            found = uvloop.run(arrivals(port, plan, rate, 4))
-            used = processor_seconds(process) - cpu
-            load_ = rate * service
-            waits = load_ * service / (2 * (1 - load_)) if load_ < 1 else math.inf
-            mean, p99 = sum(found) / len(found), found[len(found) * 99 // 100]
-            print(
-                f"{rate:5,}/s, load {load_:.2f}: mean {mean * 1e3:.2f} ms, p50 {found[len(found) // 2] * 1e3:.2f}, "
-                f"p99 {p99 * 1e3:.2f}; M/D/1 mean {(base + waits) * 1e3:.2f}; "
-                f"{used / len(found) * 1e6:.0f} µs of processor time a request",
-                flush=True,
-            )
+        load(port, plan[:64], 1)
+        wall, used = cycles(port, process, plan, seconds / 2)
+        a, b = fitted(wall)
+        yield "a batch of k requests takes a + b k: a", a * 1e6, None, False, "µs"
+        yield "… b", b * 1e6, None, False, "µs"
+        busy_a, busy_b = fitted(used)
+        yield "… a, processor time alone", busy_a * 1e6, None, False, "µs"
+        yield "… b, processor time alone", busy_b * 1e6, None, False, "µs"
+        for load_ in loads:
+            rate = load_ / b
+            found = uvloop.run(arrivals(port, plan, rate, seconds))
+            expected = latencies(rate, a, b)
+            what = f"{load_:.0%} of the most requests per second, {rate:,.0f}/s"
+            yield f"{what}: mean", float(np.mean(found)) * 1e3, None, False, "ms"
+            yield "… by the queue in batches", float(np.mean(expected)) * 1e3, None, False, "ms"
+            yield "… measured / queue", float(np.mean(found) / np.mean(expected)), None, False, "x"
+            yield f"{what}: p99", quantile(found, 0.99) * 1e3, None, False, "ms"
+            yield "… by the queue in batches", float(quantile(expected, 0.99)) * 1e3, None, False, "ms"
 
 
 def _allow_files():
@@ -376,18 +437,17 @@ def _allow_files():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--long", action="store_true", help="10,000 streams and 5,000 collaborations")
+    parser.add_argument("--long", action="store_true", help="10,000 streams, 5,000 collaborations, 4 processes")
     parser.add_argument("--curve", action="store_true", help="latencies by rate of arrival")
     parser.add_argument("--streams", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.streams:
         _allow_files()
-        asyncio.run(read_streams())
-    elif given.curve:
-        curve()
-    else:
-        for what, value, *_, unit in measure(given.long):
-            print(f"{what}: {value:,.3g} {unit}" if value < 1000 else f"{what}: {value:,.0f} {unit}", flush=True)
+        uvloop.run(read_streams())
+        return
+    rows = curve_rows() if given.curve else measure(LONG if given.long else SHORT)
+    for what, value, *_, unit in rows:
+        print(f"{what}: {value:,.3g} {unit}" if value < 1000 else f"{what}: {value:,.0f} {unit}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import jinja2
 from bench.rows import MET, MISSED, Chart, Row, size_of
 from markupsafe import Markup
-from matplotlib.ticker import LogFormatterMathtext
+from matplotlib.ticker import FuncFormatter, LogFormatterMathtext
 
 from partage.report.draw import label_end, separate_labels, svg_of
 from partage.report.format import number
@@ -129,8 +129,8 @@ def draw(chart: Chart, size: tuple[float, float]):
     set_ticks(axes)
     for axis in (axes.xaxis, axes.yaxis):
         low, high = axis.get_view_interval()
-        if high / low > MANY_DECADES:
-            axis.set_major_formatter(LogFormatterMathtext())
+        many = high / low > MANY_DECADES
+        axis.set_major_formatter(LogFormatterMathtext() if many else FuncFormatter(lambda value, _: size_of(value)))
     figure.draw_without_rendering()
     separate_labels(axes)
     return figure

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from bench.rows import Chart, Row, as_row_or_chart
 
 MOST = 600  # seconds: the limit of all parts of `make bench` together
+MOST_OF_ALL = 1500  # and of `make bench-all`
 
 
 class Part(NamedTuple):
@@ -26,6 +27,8 @@ class Part(NamedTuple):
         The function that measures it, as "package.module:function".
     seconds
         Its time limit. What it has measured by then is kept.
+    why
+        The section of the docs that explains a goal that was missed, as "page.md#section".
     long
         Whether only `make bench-all` runs it.
     """
@@ -34,27 +37,34 @@ class Part(NamedTuple):
     title: str
     work: str
     seconds: float
+    why: str = ""
     long: bool = False
 
 
 PARTS = (
-    Part("engine", "Balanced-ETC", "bench.engine:measure", 40),
-    Part("evidence", "Rules that decide by evidence", "bench.evidence_rules:measure", 100),
-    Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60),
-    Part("agents", "Ten million agents", "bench.agents:measure", 40),
-    Part("settlements", "Settlements", "bench.settlements:measure", 25),
-    Part("uneven", "Uneven games", "bench.uneven:measure", 30),
-    Part("places", "Threads, processes and Dask", "bench.places:measure", 35),
-    Part("starts", "Starts of commands and imports", "bench.starts:measure", 75),
-    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 90),
-    Part("service", "The live controller", "bench.service:measure", 60),
-    Part("live-scale", "The live controller by members and streams", "bench.live_scale:measure", 45),
-    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 1900, long=True),
-    Part("ray", "Ray", "bench.places:measure_ray", 300, long=True),
-    Part("clusters", "Sweeps of 10,000 games on clusters", "bench.clusters:measure_all", 900, long=True),
-    Part("live-scale-long", "The live controller at its largest", "bench.live_scale:measure_long", 1500, long=True),
-    Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 600, long=True),
-)
+    Part("engine", "Balanced-ETC", "bench.engine:measure", 35, "engine.md#what-it-costs"),
+    Part("evidence", "Rules that decide by evidence", "bench.evidence_rules:measure", 100, "engine.md#evidence-rules"),
+    Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "engine.md#what-it-costs"),
+    Part("agents", "Ten million agents", "bench.agents:measure", 40, "scale.md#one-large-game"),
+    Part("settlements", "Settlements", "bench.settlements:measure", 20, "scale.md#settlements"),
+    Part("uneven", "Uneven games", "bench.uneven:measure", 30, "engine.md#uneven-games"),
+    Part("places", "Threads, processes and Dask", "bench.places:measure", 35, "scale.md#many-machines"),
+    Part("starts", "Starts of commands and imports", "bench.starts:measure", 75, "scale.md#starts"),
+    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 80),
+    Part("service", "The live controller", "bench.service:measure", 80, "deployment.md#capacity"),
+    Part("live-scale", "The live controller by members and streams", "bench.live_scale:measure", 45, "scale-live.md"),
+    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 160, long=True),
+    Part("ray", "Ray", "bench.places:measure_ray", 100, "scale.md#many-machines", long=True),
+    Part(
+        "clusters", "Sweeps of 10,000 games on clusters", "bench.clusters:measure_all", 260, "scale.md#many-machines",
+        long=True,
+    ),
+    Part(
+        "live-scale-long", "The live controller at its largest", "bench.live_scale:measure_long", 300,
+        "scale-live.md", long=True,
+    ),
+    Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 80, "scale.md#starts", long=True),
+)  # fmt: skip
 
 
 def yielded(work: str) -> Iterator[str | Row | Chart]:

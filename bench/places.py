@@ -5,7 +5,7 @@ from functools import partial
 
 from bench.elsewhere import elsewhere
 from bench.engine import balanced
-from bench.environments import PINS, ROOT, kept
+from bench.environments import with_ray
 from bench.rows import Row
 from bench.timing import over, repeated, wall_seconds
 
@@ -48,10 +48,4 @@ def started(place, module, runs=1024):
 
 def measure_ray():
     """Yield the rows of a Ray cluster, from an environment of its own unless Ray is installed."""
-    if importlib.util.find_spec("ray"):
-        yield from started("ray", "ray")
-        return
-    levels = [ROOT / "requirements" / f"{level}.txt" for level in ("base", "research")]
-    yield from elsewhere(
-        "bench.places:started", "ray", "ray", seconds=120, python=kept("ray", *levels, PINS / "ray.txt")
-    )
+    yield from elsewhere("bench.places:started", "ray", "ray", seconds=90, python=with_ray())

@@ -20,7 +20,7 @@ from bench import freezing, history, soak
 from bench.elsewhere import Failed, TooLong, elsewhere
 from bench.page import goal_of, page, value_of
 from bench.parts import PARTS, Part
-from bench.rows import Chart, Row
+from bench.rows import MISSED, Chart, Row
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -28,6 +28,7 @@ from rich.table import Table
 import partage
 
 ALONE = {"freezing": freezing.main, "soak": soak.main}  # with tables of their own; they run only by name
+REST = "the rest of this part"  # what a row is called that says why a part ended early
 PACKAGES = ("numpy", "numba", "joblib", "distributed", "ray", "litestar", "uvicorn")
 
 
@@ -47,15 +48,16 @@ def measured(part: Part, tell=lambda row: None) -> dict:
                 rows.append(found)
                 tell(found)
     except TooLong:
-        rows.append(Row("the rest of this part", note=f"stopped at its time limit of {part.seconds:g} s"))
+        rows.append(Row(REST, note=f"stopped at its time limit of {part.seconds:g} s"))
     except Failed as error:
-        rows.append(Row("the rest of this part", note=f"failed: {error}"))
+        rows.append(Row(REST, note=f"failed: {error}"))
     seconds = time.perf_counter() - started
     return {
         "name": part.name,
         "title": part.title,
         "about": about,
         "seconds": seconds,
+        "why": part.why,
         "rows": rows,
         "charts": charts,
     }
@@ -91,6 +93,16 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def told(part: dict, limit: float) -> str:
+    """Say in one line what a part measured, and in what time."""
+    missed = sum(row.verdict == MISSED for row in part["rows"])
+    return (
+        f"{part['name']}: {len(part['rows'])} rows in {part['seconds']:.0f} s of at most {limit:g} s"
+        + (f", {missed} goals missed" if missed else "")
+        + "".join(f"; {row.what} {row.note}" for row in part["rows"] if row.what == REST)
+    )
+
+
 def show(part: dict, console: Console) -> None:
     """Print the rows of a part."""
     table = Table(title=part["title"], title_justify="left")
@@ -124,7 +136,8 @@ def main(arguments=None) -> None:
     started = time.perf_counter()
     parts = []
     columns = BarColumn(), TextColumn("{task.completed} of {task.total} parts"), TimeElapsedColumn()
-    with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
+    errors = Console(stderr=True)
+    with Progress(*columns, TextColumn("{task.description}"), console=errors, transient=True) as bar:
         task = bar.add_task("", total=len(chosen))
         for part in chosen:
             bar.update(task, description=part.name)
@@ -132,6 +145,7 @@ def main(arguments=None) -> None:
                 measured(part, lambda row, part=part: bar.update(task, description=f"{part.name}: {row.what}"))
             )
             bar.advance(task)
+            errors.print(told(parts[-1], part.seconds), soft_wrap=True, highlight=False)
     command = " ".join(
         ["python -m bench.run", *([given.part] if given.part else []), *(["--all"] if given.all else [])]
     )
@@ -141,7 +155,8 @@ def main(arguments=None) -> None:
     file = given.out / (f"bench-{given.part}.html" if given.part else "bench.html")
     file.write_text(page(about, parts, history.drift(ratios, partage.__version__)), encoding="utf-8")
     if given.record:
-        history.record(partage.__version__, about["on"][:10], ratios)
+        names = [part["name"] for part in parts]
+        history.record(partage.__version__, about["on"][:10], ratios, history.FILE, measured=names)
     if given.json:
         print(as_json(about, parts))
         return

@@ -4,14 +4,15 @@ A cold start is the first one of a fresh copy of the package: neither its byteco
 packages are as they are installed. Every figure is the processor time of a process and its children.
 """
 
+import importlib.util
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from bench import environments
 from bench.environments import ROOT
@@ -21,27 +22,47 @@ import partage
 from partage.cli import app
 
 ABOUT = (
-    "Processor time of a process and its children. A cold start is the first one of a fresh copy of the package, "
-    "without bytecode and compiled kernels. Each import names the install extra that it needs."
+    "Processor time of a process and its children, and the most memory of one of them. A cold start is the first one "
+    "of a fresh copy of the package, without bytecode and compiled kernels. Each import names the install extra that "
+    "it needs; extras that are not installed are left out."
 )
 SIMULATE = ("-m", "partage.cli", "simulate", "--means", "0.9,0.8,0.7", "--agents", "30", "--horizon", "1e6")
 IMPORTS = {  # by the extra that they need
     "base": ("partage", "partage.client", "partage.ledger.verify", "partage.cli"),
     "research": ("partage.simulate.play", "partage.report.reproduce"),
     "server": ("partage.service.serve", "partage.service.http.app"),
+    "envs": ("partage.envs",),
 }
+NEEDS = {"research": "numba", "server": "litestar", "envs": "pettingzoo"}  # a package that only this extra installs
+LEDGER = ROOT / "tests" / "golden" / "release-0.1" / "glr-expected.ndjson"
 REQUIREMENTS = {"base": ("base",), "research": ("base", "research"), "server": ("base", "server")}
 NOTHING = ("-c", "pass")
 
 
-def processor_seconds(python, home, *arguments):
-    """Return the processor time of a Python process and its children, with the package from `home`."""
+class Start(NamedTuple):
+    """The processor time of a process and its children, and the most memory that one of them had, in MiB."""
+
+    seconds: float
+    memory: float
+
+
+def start(python, home, *arguments):
+    """Start Python with the package from `home`, and wait until it ends."""
     environment = {**os.environ, "PYTHONPATH": str(home), "HOME": str(home)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([str(python), *arguments], check=True, capture_output=True, env=environment, cwd=home)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    command = [str(python), *arguments]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env=environment, cwd=home, **quiet)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Start(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def processor_seconds(python, home, *arguments):
+    """Return the processor time of a Python process and its children, with the package from `home`."""
+    return start(python, home, *arguments).seconds
 
 
 def copy_package(home):
@@ -61,10 +82,13 @@ def starts():
     found = [("partage --help", ("-m", "partage.cli", "--help"), None, 0.3)]
     found += [(f"partage {arguments[2]} --help", arguments, None, None) for arguments in commands()]
     for extra, modules in IMPORTS.items():
+        if extra in NEEDS and importlib.util.find_spec(NEEDS[extra]) is None:
+            continue
         for module in modules:
             goal = 0.3 if module == "partage.client" else None
             found.append((f"import {module} ({extra})", ("-c", f"import {module}"), None, goal))
-    return [*found, ("partage simulate", SIMULATE, 12, None)]
+    verify = ("-m", "partage.cli", "verify", str(LEDGER))
+    return [*found, ("partage verify, 656 rows", verify, None, None), ("partage simulate", SIMULATE, 12, None)]
 
 
 def measure(chosen=None, times=3):
@@ -77,13 +101,15 @@ def measure(chosen=None, times=3):
         with tempfile.TemporaryDirectory() as folder:
             home = Path(folder)
             copy_package(home)
-            cold = processor_seconds(sys.executable, home, *arguments)
-            warm = [processor_seconds(sys.executable, home, *arguments) for _ in range(times)]
+            cold = start(sys.executable, home, *arguments)
+            again = [start(sys.executable, home, *arguments) for _ in range(times)]
+        warm, memory = [each.seconds for each in again], max(each.memory for each in again)
         if cold_goal is not None:
-            yield Row(f"{what}, cold", cold, cold_goal, unit="s", note="with the compilation of its kernels")
+            note = f"with the compilation of its kernels; {cold.memory:.0f} MiB"
+            yield Row(f"{what}, cold", cold.seconds, cold_goal, unit="s", note=note)
         if goal is not None:
             yield Row.of(f"{what}, warm", warm, goal, unit="s")
-        note = f"cold {cold:.2g} s, warm {statistics.median(warm):.2g} s"
+        note = f"cold {cold.seconds:.2g} s, warm {statistics.median(warm):.2g} s, {memory:.0f} MiB"
         yield Row.of(f"{what}, warm / start of Python", [value / bare for value in warm], note=note)
 
 

@@ -14,7 +14,8 @@
 # # A rule of your own
 #
 # A rule says what an agent pulls next and whether it tells the reward. It is one class with `decide` and
-# `revise`. The plain reference plays it, so use small games.
+# `revise`. The plain reference plays it, so use small games; a rule with `compiled = True` plays at the engine's
+# speed, and `partage serve --rules` serves the same class live (docs/own-rules.md).
 
 # %%
 import partage

@@ -37,6 +37,11 @@ CHROMIUM_FLAGS = (
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run long tests first, so that no process waits for the last of them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("extra") is None)
+
+
 def _missing(sentence: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(sentence, pytrace=False)

@@ -42,7 +42,7 @@ def test_a_record_and_its_copy_say_what_was_seen_last():
 def test_a_new_board_has_seen_nothing_and_every_public_arm_is_active():
     fresh = Board(100, [2, 0, 1], [True, False, True])
     assert (fresh.arms, fresh.counts, fresh.actives()) == (3, [0, 0, 0], [0, 2])
-    assert [(fresh.lower(arm), fresh.upper(arm)) for arm in range(3)] == [(-math.inf, math.inf)] * 3
+    assert fresh.intervals() == [(-math.inf, math.inf)] * 3
     assert fresh.leader() == 2
 
 
@@ -50,19 +50,19 @@ def test_bounds_by_hand():
     """T = 100: sqrt(2 log 100 / 4) = 1.517427, and half of that for four times the broadcasts."""
     made = board([4, 16], [0.5, 1.0])
     assert (made.mean(0), made.mean(1)) == (0.5, 1.0)
-    assert made.upper(0) == pytest.approx(0.5 + 1.517427, abs=1e-6)
-    assert made.lower(0) == pytest.approx(0.5 - 1.517427, abs=1e-6)
-    assert made.lower(1) == pytest.approx(1.0 - 1.517427 / 2, abs=1e-6)
+    intervals = made.intervals()
+    assert intervals[0] == pytest.approx((0.5 - 1.517427, 0.5 + 1.517427), abs=1e-6)
+    assert intervals[1][0] == pytest.approx(1.0 - 1.517427 / 2, abs=1e-6)
 
 
 @given(boards())
 def test_a_mean_lies_in_the_middle_of_its_interval(made):
-    for arm in range(made.arms):
+    for arm, (lower, upper) in enumerate(made.intervals()):
         if made.counts[arm]:
-            assert made.lower(arm) < made.mean(arm) < made.upper(arm)
-            assert (made.lower(arm) + made.upper(arm)) / 2 == pytest.approx(made.mean(arm))
+            assert lower < made.mean(arm) < upper
+            assert (lower + upper) / 2 == pytest.approx(made.mean(arm))
         else:
-            assert (made.lower(arm), made.mean(arm), made.upper(arm)) == (-math.inf, -math.inf, math.inf)
+            assert (lower, made.mean(arm), upper) == (-math.inf, -math.inf, math.inf)
 
 
 @given(boards(), st.data())

@@ -1,9 +1,12 @@
 """Compiled code is never older than the sources it came from, and importing a shared function imports no numba."""
 
+import gc
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import partage
 from partage import compiled
@@ -77,3 +80,15 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
 
     monkeypatch.setattr(compiled.Path, "home", no_home)
     assert compiled._user_cache() is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_paused_and_then_as_before(enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with compiled.collector_paused():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

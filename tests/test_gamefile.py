@@ -100,9 +100,9 @@ def test_means_drawn_for_each_run_and_many_arms_of_one_table(read):
 
 def test_the_unit(read):
     rest = ARMS + "[agents]\ncount = 5\n"
-    assert read("horizon = 100\n" + rest).unit is None
+    assert read("horizon = 100\n" + rest).game.unit is None
     unit = '[unit]\nworst = 60\nbest = 0\nname = "minutes"\n'
-    assert read("horizon = 100\n" + unit + rest).unit == Unit(60, 0, "minutes")
+    assert read("horizon = 100\n" + unit + rest).game.unit == Unit(60, 0, "minutes")
 
 
 @pytest.mark.parametrize(

@@ -142,15 +142,3 @@ def contest(
         if not low < q < high:
             q = 0.5 * (low + high)
     return False, q, math.inf  # the minimum is at the threshold, up to rounding: not proven
-
-
-@shared
-def most_lost(reward: float, q: float) -> float:
-    """Return a bound on how much one reward of the arm raises the logarithm of the wealth at q."""
-    return max(0.0, lost(GRID - 1, reward) - lost(GRID - 1, q))
-
-
-@shared
-def most_won(reward: float, q: float) -> float:
-    """Return a bound on how much one reward of the leader raises the logarithm of the wealth at q."""
-    return max(0.0, won(GRID - 1, reward) - won(GRID - 1, q))

@@ -82,6 +82,8 @@ class Board:
         Broadcasts of each arm (the paper's N_i) and the sum of their rewards.
     by_member
         The same for each member that broadcast: who broadcast what.
+    attached
+        For each member, how many of its rewards of each arm in the record are past ones, which answered no claim.
     claimed
         For each member, the claims on each arm that it may still report: open ones, and those that lapsed.
     active
@@ -108,6 +110,7 @@ class Board:
     record: Record = field(init=False)
     shares: dict[Hashable, frozenset[int]] = field(init=False, default_factory=dict)
     by_member: dict[Hashable, Record] = field(init=False, default_factory=dict)
+    attached: dict[Hashable, dict[int, int]] = field(init=False, default_factory=dict)
     claimed: dict[Hashable, dict[int, int]] = field(init=False, default_factory=dict)
     active: list[bool] = field(init=False)
     leading: int | None = field(init=False, default=None)
@@ -144,14 +147,24 @@ class Board:
             other.shares = dict(self.shares)
             other.by_member = {member: record.copy() for member, record in self.by_member.items()}
             other.claimed = {member: dict(claims) for member, claims in self.claimed.items()}
+            other.attached = {member: dict(past) for member, past in self.attached.items()}
         other.state = copy.deepcopy(self.state)
         other.clock, other.all_pulls = self.clock, self.all_pulls
         return other
 
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
         """Record one reward that a member broadcast. Call the rule's `revise` afterwards."""
-        self.record.add(arm, reward)
+        self._add(member, arm, reward)
         self.lapses[arm] = 0
+
+    def attach(self, member: Hashable, arm: int, reward: float) -> None:
+        """Record one past reward of a member, which answers no claim. Call the rule's `revise` afterwards."""
+        self._add(member, arm, reward)
+        past = self.attached.setdefault(member, {})
+        past[arm] = past.get(arm, 0) + 1
+
+    def _add(self, member: Hashable, arm: int, reward: float) -> None:
+        self.record.add(arm, reward)
         if member not in self.by_member:
             self.by_member[member] = Record.empty(self.arms)
         self.by_member[member].add(arm, reward)
@@ -162,6 +175,7 @@ class Board:
         The rule's state starts afresh. Call the rule's `revise` afterwards, until nothing changes.
         """
         self.by_member.pop(member, None)
+        self.attached.pop(member, None)
         self.record = total_of(self.by_member.values(), self.arms)
         self.active = list(self.public)
         self.state = self.leading = None
@@ -220,13 +234,13 @@ class Board:
         count = self.record.counts[arm]
         return self.record.sums[arm] / count if count else -math.inf
 
-    def upper(self, arm: int) -> float:
-        """Return the upper end of the arm's interval."""
-        return self.mean(arm) + radius(self.horizon, self.counts[arm]) if self.counts[arm] else math.inf
-
-    def lower(self, arm: int) -> float:
-        """Return the lower end of the arm's interval."""
-        return self.mean(arm) - radius(self.horizon, self.counts[arm]) if self.counts[arm] else -math.inf
+    def intervals(self) -> list[tuple[float, float]]:
+        """Return the lower and the upper end of every arm's interval; infinite if it was never broadcast."""
+        found = []
+        for count, total in zip(self.record.counts, self.record.sums, strict=True):
+            mean, half = (total / count if count else 0.0), radius(self.horizon, count)
+            found.append((mean - half, mean + half))
+        return found
 
     def least(self, arms: Iterable[int]) -> int:
         """Return the least-broadcast of these arms, claims included, ties by the tie order."""

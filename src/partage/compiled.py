@@ -11,12 +11,14 @@ numba caches compiled code on disk until the file of the function itself changes
 functions it calls. So the cache folder is named after a digest of all sources that compiled code may come from.
 """
 
+import gc
 import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property, partial, update_wrapper
 from importlib.util import find_spec
 from pathlib import Path
@@ -186,3 +188,16 @@ def _remove_old(home: Path) -> None:
 def is_cold() -> bool:
     """Whether nothing is compiled yet, so that the next kernel takes seconds to start."""
     return next(folder().rglob("*.nbi"), None) is None
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector while kernels are compiled: it takes a tenth of that time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

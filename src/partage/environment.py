@@ -6,6 +6,7 @@ OPERATOR_TOKEN = "PARTAGE_OPERATOR_TOKEN"  # the operator's token, for the serve
 DATABASE = "PARTAGE_DATABASE"  # where the server stores its data: a path or a postgresql:// address
 LOG_LEVEL = "PARTAGE_LOG_LEVEL"  # how much the server logs
 PUBLIC_URL = "PARTAGE_PUBLIC_URL"  # the server's address in invite links
+RULES = "PARTAGE_RULES"  # modules with rules of one's own, for the server and `partage verify`, by commas
 URL = "PARTAGE_URL"  # the controller's address, for the operator's commands
 INVITE = "PARTAGE_INVITE"  # an invite's code, for `partage agent join`
 LIMITS = {  # limits of the server, by the field of `service.http.limits.Limits`
@@ -14,6 +15,7 @@ LIMITS = {  # limits of the server, by the field of `service.http.limits.Limits`
     "streams_each": "PARTAGE_STREAMS_PER_TOKEN",
     "wrong_tokens": "PARTAGE_WRONG_TOKENS_PER_MINUTE",
     "costly": "PARTAGE_COSTLY_FACTOR",
+    "forecast_seconds": "PARTAGE_FORECAST_SECONDS",
 }
 
 
@@ -40,6 +42,11 @@ def log_level() -> str:
 def public_url() -> str:
     """Return the server's address in invite links, or an empty text."""
     return read(PUBLIC_URL)
+
+
+def rules() -> list[str]:
+    """Return the modules with rules of one's own."""
+    return [one.strip() for one in read(RULES).split(",") if one.strip()]
 
 
 def invite() -> str:

@@ -14,6 +14,7 @@ from partage.checks import count, positive
 from partage.errors import InputError
 from partage.sharing import RandomSharing, Sharing
 from partage.traits import PAPERS, Change, Traits
+from partage.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Game:
     claim_steps
         Steps after which an explore pull that was not told lapses: its agent may explore again, and other agents no
         longer wait for it. None: never. A late report still counts.
+    unit
+        What rewards of 0 and 1 are in your unit, e.g. `partage.Unit(worst=60, best=0, name="minutes")`. Tables and
+        pictures of results are in it; numbers, such as `result.overall_regret`, are in units of reward.
 
     >>> from partage import Game, Sharing, bernoulli
     >>> game = Game(bernoulli([0.9, 0.8, 0.8]), Sharing.round_robin(agents=6, arms=3), horizon=1000)
@@ -52,6 +56,7 @@ class Game:
     traits: Sequence[Traits] | None = field(default=None, repr=False)
     changes: Sequence[Change] = ()
     claim_steps: float | None = None
+    unit: Unit | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arms = tuple(self.arms) if isinstance(self.arms, Iterable) else (self.arms,)
@@ -76,6 +81,8 @@ class Game:
             object.__setattr__(self, "agent_names", names)
         if self.claim_steps is not None:
             object.__setattr__(self, "claim_steps", positive("claim_steps", self.claim_steps))
+        if self.unit is not None and not isinstance(self.unit, Unit):
+            raise InputError(f"The unit is {self.unit!r}; it must be a partage.Unit.")
         self._check_changes()
         self._check_traits()
         self._check_steps()

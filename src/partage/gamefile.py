@@ -98,8 +98,6 @@ class GameFile:
         As in the file; None if absent. They are checked later, by rules and settlements.
     parameters
         The parameters of rules that the file sets, by name. Whether the rule takes them is checked later.
-    unit
-        The unit in which results are shown; None if that of rewards in [0, 1].
     """
 
     game: Game
@@ -112,7 +110,6 @@ class GameFile:
     coverage: Any = None
     prepaid: Any = None
     underwriting: Any = None
-    unit: Unit | None = None
 
     @property
     def balance(self) -> float | None:
@@ -236,8 +233,9 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         raise InputError(f'The rule is {rule!r}; it must be a name, such as "balanced-etc".')
     if settlement is not None and not isinstance(settlement, str):
         raise InputError(f'The settlement is {settlement!r}; it must be a name, such as "paper".')
+    unit = _unit(document["unit"]) if "unit" in document else None
     return GameFile(
-        Game(arms, sharing, horizon, names, traits, changes, document.get("claim_steps")),
+        Game(arms, sharing, horizon, names, traits, changes, document.get("claim_steps"), unit),
         words,
         rule,
         {key: _parameter(one, document[key]) for key, one in parameters().items() if key in document},
@@ -247,7 +245,6 @@ def _read(document: Mapping[str, Any], folder: Path, arms_at: str = "", agents_a
         document.get("coverage"),
         document.get("prepaid"),
         document.get("underwriting"),
-        _unit(document["unit"]) if "unit" in document else None,
     )
 
 

@@ -84,15 +84,15 @@ class Draws:
     True
     """
 
-    __slots__ = ("_agent", "_drawn", "_key", "_pull")
+    __slots__ = ("_drawn", "agent", "key", "pull")
 
     def __init__(self, key: Key, agent: int, pull: int) -> None:
-        self._key, self._agent, self._pull = key, agent, pull
+        self.key, self.agent, self.pull = key, agent, pull
         self._drawn = 0
 
     def again(self) -> Self:
         """Return the same draws from the first one on."""
-        return type(self)(self._key, self._agent, self._pull)
+        return type(self)(self.key, self.agent, self.pull)
 
     def uniform(self) -> float:
         """Draw a number from [0, 1)."""
@@ -122,11 +122,11 @@ class Draws:
         """Yield the blocks of words of the next draw."""
         if self._drawn == DRAWS_PER_PULL:
             raise InputError(f"A decision may draw at most {DRAWS_PER_PULL:,} times.")
-        entry = self._pull * DRAWS_PER_PULL + self._drawn
+        entry = self.pull * DRAWS_PER_PULL + self._drawn
         self._drawn += 1
         block = 0
         while True:
-            yield words(self._key, block, entry, DECISIONS + self._agent, OTHER)
+            yield words(self.key, block, entry, DECISIONS + self.agent, OTHER)
             block += 1
 
 

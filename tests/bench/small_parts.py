@@ -21,7 +21,7 @@ def broken():
 
 
 SMALL = (
-    Part("small", "A small part", "tests.bench.small_parts:measure", 120),
+    Part("small", "A small part", "tests.bench.small_parts:measure", 120, "scale.md#starts"),
     Part("broken", "A broken part", "tests.bench.small_parts:broken", 120),
     Part("long", "A long part", "tests.bench.small_parts:measure", 120, long=True),
 )

@@ -5,12 +5,13 @@ import json
 import re
 
 import pytest
-from bench import run
+from bench import history, run
 from bench.elsewhere import find
 from bench.page import page, summary
-from bench.parts import MOST, PARTS, yielded
+from bench.parts import MOST, MOST_OF_ALL, PARTS, yielded
 from bench.rows import Row
 from tests.bench.small_parts import ABOUT, SMALL
+from tests.docs.pages import page as page_of
 
 
 @pytest.fixture
@@ -37,8 +38,9 @@ def test_every_part_is_a_function_without_required_arguments():
         assert not required, part.name
 
 
-def test_the_short_parts_fit_into_ten_minutes():
+def test_the_parts_fit_into_ten_minutes_and_all_of_them_into_twenty_five():
     assert sum(part.seconds for part in PARTS if not part.long) <= MOST == 600
+    assert sum(part.seconds for part in PARTS) <= MOST_OF_ALL == 1500
 
 
 def test_a_part_says_what_it_is_about_first():
@@ -52,8 +54,11 @@ def test_the_page_has_every_row_with_its_goal_and_verdict(small):
     assert name == "bench.html"
     text = re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL))
     assert "a ratio 2.00 × at most 3 × ✓ met" in text
-    assert "many repeats a note 2.00 ms 1.00 to 4.00, 3 repeats at most 1.5 ms ✗ missed" in text
-    assert "stopped over 20.0 s at most 1 s ✗ missed" in text
+    assert (
+        "many repeats a note why: docs/scale.md#starts 2.00 ms 1.00 to 4.00, 3 repeats at most 1.5 ms ✗ missed"
+        in text
+    )
+    assert "stopped why: docs/scale.md#starts over 20.0 s at most 1 s ✗ missed" in text
     assert "nothing not measured: too slow at most 5 × ? open" in text
     assert "1 of 4 goals are met, 2 missed, and 1 could not be judged." in text
     assert "What &lt;this&gt; part shows." in text
@@ -103,3 +108,42 @@ def test_drift_is_shown():
 def test_the_summary_counts_goals():
     assert summary([Row("a", 1.0)]) == "None of these figures has a goal."
     assert summary([Row("a", 1.0, 2), Row("b", 1.0)]) == "1 of 1 goals are met."
+
+
+def test_a_missed_goal_links_to_the_section_that_explains_it(small):
+    _, html = small("small")
+    links = re.findall(r'<a href="../docs/([^"]+)">', html)
+    assert links == ["scale.md#starts"] * 2  # of two rows that missed
+
+
+def test_the_sections_that_explain_goals_exist():
+    for part in PARTS:
+        if part.why:
+            file, _, section = part.why.partition("#")
+            headings = re.findall(r"^#+ (.+)$", page_of("docs/" + file), re.MULTILINE)
+            assert not section or section in [slug(heading) for heading in headings], part.why
+
+
+def slug(heading):
+    """Return the anchor of a heading, as on GitHub and the site."""
+    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def test_one_line_says_how_each_part_went(small, capsys):
+    small("--all")
+    lines = [line for line in capsys.readouterr().err.splitlines() if " rows in " in line]
+    assert [line.partition(":")[0] for line in lines] == ["small", "broken", "long"]
+    assert lines[0].endswith("of at most 120 s, 2 goals missed")
+    assert lines[1].endswith("the rest of this part failed: OSError: no such thing")
+
+
+def test_a_part_by_itself_updates_the_line_of_the_release(small, monkeypatch, tmp_path_factory):
+    file = tmp_path_factory.mktemp("history") / "history.csv"
+    file.write_text(
+        f"version,date,engine: a,small: gone\n{run.partage.__version__},2026-01-01,2,3\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(history, "FILE", file)
+    small("small", "--record")
+    (line,) = history.read(file)
+    assert (line["engine: a"], line["small: a ratio"]) == ("2", "2")
+    assert "small: gone" not in line

@@ -44,6 +44,38 @@ def test_a_member_shows_shares_verifies_and_leaves(member: Path, tmp_path: Path)
     assert "shares nothing" in partage("agent", "show", str(member)).out
 
 
+def test_a_member_attaches_past_rewards(controller: Server, operator: Operated, tmp_path: Path) -> None:
+    made = json.loads(operator("create", f"Past {tmp_path.name}", *ARMS, "--histories", "5", "--json"))
+    state, file = tmp_path / "morel.json", tmp_path / "past.csv"
+    Agent.join(controller.url, made["id"], made["invites"][0], "Morel", ["Moulin A", "Moulin B"], state=state).close()
+    file.write_text("arm,reward,day\nMoulin A,0.5,1\nMoulin B,1,1\nMoulin A,0.25,2\n")
+    for _ in range(2):  # the second time nothing changes
+        ended = partage("agent", "attach", str(state), str(file))
+        assert ended.out == (
+            "Agent a1 attached 2 past rewards of Moulin A.\nAgent a1 attached 1 past rewards of Moulin B.\n"
+        )
+    board = json.loads(partage("agent", "show", str(state), "--json").out)["board"]
+    assert [(arm["broadcasts"], arm["sum"], arm["attached"]) for arm in board["arms"]] == [(2, 0.75, 2), (1, 1.0, 1)]
+    assert "Moulin A 2, Moulin B 1" in operator("show", made["id"])
+    file.write_text("option,reward\nMoulin A,1\n")
+    assert "no column arm" in sentence(partage("agent", "attach", str(state), str(file)))
+    file.write_text("arm,reward\nMoulin A,1.5\n")
+    assert "Line 2" in sentence(partage("agent", "attach", str(state), str(file)))
+    file.write_text("arm,reward\n")
+    assert "no rewards" in sentence(partage("agent", "attach", str(state), str(file)))
+    assert "cannot be read" in sentence(partage("agent", "attach", str(state), str(tmp_path / "none.csv")))
+
+
+def test_the_operator_adds_an_arm(operator: Operated, tmp_path: Path) -> None:
+    name = f"More {tmp_path.name}"
+    operator("create", name, *ARMS, "--most-arms", "3")
+    said = operator("add-arm", name, "Moulin C")
+    assert said == f"{name} has 3 of at most 3 arms: Moulin A, Moulin B, Moulin C.\n"
+    assert json.loads(operator("add-arm", name, "Moulin C", "--json"))["arms"][-1] == "Moulin C"
+    assert "may have 3 arms" in operator("add-arm", name, "Moulin D", code=2)
+    assert "Moulin C" in operator("show", name)
+
+
 def test_names_stand_for_ids(member: Path, operator: Operated, tmp_path: Path) -> None:
     name = f"Bakers {tmp_path.name}"
     assert name in operator("show", name)

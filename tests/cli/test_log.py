@@ -45,7 +45,9 @@ def test_simulate_takes_a_log_and_a_consent_table(events, tmp_path):
     consent.write_text("shop,product\nHarbour,cake\n")
     flags = (*COLUMNS, "--rule=shared-imed", "--settlement=none", "--runs=2", "--json")
     found = json.loads(partage("simulate", f"--log={events}", f"--consent={consent}", *flags).out)
-    assert found["unit"] == {"worst": 5.0, "best": 40.0, "name": ""}
+    assert found["unit"] == {"worst": 5.0, "best": 40.0, "name": "minutes"}
+    reversed_ = partage("simulate", f"--log={events}", "--less-is-better", "--unit=min", *flags).out
+    assert json.loads(reversed_)["unit"] == {"worst": 40.0, "best": 5.0, "name": "min"}
     assert found["horizon"] == 180
     assert [arm["mean"] for arm in found["arms"]] == pytest.approx([30, 9])
     assert found["arms"][0]["broadcasts"]["mean"] == 0  # nobody shares bread
@@ -60,12 +62,12 @@ def test_simulate_takes_a_log_and_a_consent_table(events, tmp_path):
     [
         (("simulate", "--log=LOG", "--means=0.1"), "The game is given twice, by --log and by --means"),
         (("simulate", "game.toml", "--log=LOG"), "The game is given twice, by --log and by game.toml"),
-        (("simulate", "--agent=shop"), "--agent describe a log, and there is none"),
+        (("simulate", "--agent=shop"), "--agent describes a log, and there is none"),
         (("simulate", "--log=LOG"), "there is no column 'agent'"),
         (("log", "to-game", "LOG", *COLUMNS, "--means=mine"), "it must be fit, one or own"),
         (("log", "to-game", "LOG", *COLUMNS, "--horizon=few"), "The horizon is 'few'"),
         (("log", "replay", "LOG", *COLUMNS, "--seed=-1"), "The seed is -1"),
-        (("log", "replay", "none.csv"), "none.csv: the log cannot be read"),
+        (("log", "replay", "none.csv"), "none.csv: there is no such file."),
     ],
 )
 def test_what_is_refused(events, arguments, sentence):

@@ -1,4 +1,4 @@
-"""Balanced-GLR and Shared-IMED on Bernoulli arms: tables, sleeping arms and the queue change no pull."""
+"""Balanced-GLR and Shared-IMED on Bernoulli arms: tables, sleeping arms, the queue and circles change no pull."""
 
 import numpy as np
 import pytest
@@ -71,6 +71,20 @@ def test_records_beyond_the_tables_equal_the_plain_kernel(rule):
         sizes.append(tally.broadcasts.sum())
         assert tally == played(game, rule, seed, broadcast_by_broadcast)[0]
     assert max(sizes) > SIZE
+
+
+@pytest.mark.parametrize(
+    "rule", [BalancedGLR(), BalancedGLR(2.5, indifference=False), BalancedGLR(1.0), SharedIMED(), SharedIMED(1.0)]
+)
+@pytest.mark.parametrize("shares", [[[0], [1], [0], [1], [1]], [[0, 1], [1], [0, 1, 2]], [[1], [2], [0, 2], [0]]])
+def test_circles_in_near_ties_equal_the_plain_kernel(rule, shares):
+    """Long quiet stretches, in which agents explore in circles; some agents share several of the arms."""
+    game = Game(bernoulli([0.6, 0.599, 0.3]), Sharing.lists([*shares, [2]], 3), horizon=60_000)
+    steps = [7_000, 31_111]
+    tally, curve = played(game, rule, 3, by_evidence, steps)
+    plain, its_curve = played(game, rule, 3, broadcast_by_broadcast, steps)
+    assert tally == plain
+    assert curve == pytest.approx(its_curve)
 
 
 COUNTS = st.one_of(st.integers(1, 40), st.integers(1, int(SIZE) // 2 - 1))

@@ -41,8 +41,17 @@ def test_the_defaults_are_the_recommended_ones() -> None:
         "claim_interval": 0.0,
         "signed": False,
         "currency": None,
+        "histories": 0,
+        "most_arms": None,
     }
-    recorded = {**DEFAULTS, "settlement": "none", "alone": "best", "currency": UNSET}
+    recorded = {
+        **DEFAULTS,
+        "settlement": "none",
+        "alone": "best",
+        "currency": UNSET,
+        "histories": UNSET,
+        "most_arms": UNSET,
+    }
     recorded["parameters"] = {"lead": 4.0}
     assert checked_config(config()) == {"name": "Trial", "arms": ("a", "b"), "horizon": 100, **recorded}
 

@@ -239,7 +239,9 @@ def test_a_member_with_pulls_left_finds_that_its_arm_is_called_used_up() -> None
         table.work(one, lambda arm: 1.0)
         table.work(other, lambda arm: 0.0)
     events = [*table.events]
-    hides = Commit(seq=len(events) + 1, time=table.now, format=FORMAT, agent=one, runs=(), request="hidden", unnamed=1)
+    hides = Commit(
+        seq=len(events) + 1, time=table.now, format=FORMAT, agent=one, runs=(), request="hidden", unnamed=1
+    )
     forged = UsedUp(seq=len(events) + 2, time=table.now, format=FORMAT, arms=(1,))
     found = verdict([*events, hides, forged], reader=other)
     assert found.problem is not None

@@ -33,7 +33,9 @@ from partage.engine.rewards import Rewards
 from partage.game import Game
 from partage.ledger import moves
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
+    Attach,
     Claim,
     Commit,
     Consent,
@@ -106,6 +108,8 @@ class Ledger:
         self.missed: Counter[int] = Counter()  # claims of each arm since it was last told
         self.horizons: dict[str, int] = {}
         self.used_up: set[int] = set()
+        self.arms = list(create.arms)
+        self.past: dict[tuple[str, int], int] = {}  # how many past rewards each member attached of each arm
         self.spent: set[str] = set()  # members of whom the ledger says that they have no pulls left
 
     def take(self, event: AnyEvent) -> None:
@@ -154,6 +158,18 @@ class Ledger:
             self.missed[event.arm] = 0
             self.explored[event.agent, event.arm] += 1
             self.superseded[event.version - 1] = event.time
+        elif isinstance(event, AddArm):
+            assert event.name not in self.arms
+            self.arms.append(event.name)
+        elif isinstance(event, Attach):
+            assert event.arm in self.shares[event.agent], "agents attach only arms that they share"
+            assert not self.used[event.agent], "past rewards come before the first pull"
+            assert event.agent not in self.aside
+            assert (event.agent, event.arm) not in self.past, "each arm's are attached once"
+            assert 0 < len(event.rewards) <= self.shadow.config.histories
+            assert event.version == self.shadow.version + 1
+            self.past[event.agent, event.arm] = len(event.rewards)
+            self.superseded[event.version - 1] = event.time
         elif isinstance(event, Commit):
             self.used[event.agent] += sum(run.pulls for run in event.runs) + (
                 0 if event.unnamed is msgspec.UNSET else event.unnamed
@@ -175,6 +191,23 @@ class Ledger:
                 if not share:
                     self.allowed.add((agent, self.shadow.version, arm))
 
+    def past_in(self, state: State) -> Counter[int]:
+        """The past rewards of each arm in the record: all, or where members may lie, those of a fair share."""
+        found: Counter[int] = Counter()
+        most = state.rule.tolerate
+        for (agent, arm), count in self.past.items():
+            if agent in self.aside:
+                continue
+            record = state.board.by_member.get(agent)
+            kept = (record.counts[arm] if record else 0) - self.explored[agent, arm]
+            assert kept == count or (most and 0 <= kept < count)
+            if 1 < kept < count and not self.aside and not state.cancelled:  # as many as others had, and one more
+                others = [one.counts[arm] for name, one in state.board.by_member.items() if name != agent]
+                claims = [state.board.claimed.get(name, {}).get(arm, 0) for name in state.members]
+                assert kept <= sorted([*others, *[0] * most], reverse=True)[most - 1] + 1 + sum(claims)
+            found[arm] += kept
+        return found
+
     def is_used_up(self, arm: int) -> bool:
         """Whether the arm has sharers, and all of them have used their horizons."""
         sharers = self.sharers(arm)
@@ -190,11 +223,17 @@ class Ledger:
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.claims.items()} == self.open
         assert {pull: (handed.agent, handed.arm) for pull, handed in state.late.items()} == self.late
         assert board.claims == [sum(arm == of for _, of in self.open.values()) for arm in arms]
-        stalls = {arm: MOST_LAPSES for arm in self.used_up}
+        stalls = dict.fromkeys(self.used_up, MOST_LAPSES)
         assert board.lapses == [self.missed[arm] + stalls.get(arm, 0) if state.format > 3 else 0 for arm in arms]
         gone = Counter({arm: sum(self.explored[agent, arm] for agent in self.aside) for arm in arms})
-        assert board.counts == [self.told[arm] - gone[arm] for arm in arms]
-        assert state.version == sum(self.told.values()) + len(self.aside)
+        assert state.arms == self.arms
+        assert len(self.arms) <= state.board.arms == (state.config.most_arms or len(state.config.arms))
+        assert all(arm < len(self.arms) for shares in self.shares.values() for arm in shares)
+        assert not any(board.public[len(self.arms) :])
+        past = self.past_in(state)
+        assert board.counts == [self.told[arm] - gone[arm] + past[arm] for arm in arms]
+        assert state.attached() == [past[arm] for arm in arms]
+        assert state.version == sum(self.told.values()) + len(self.past) + len(self.aside)
         assert {agent for agent, member in state.members.items() if member.aside} == self.aside
         for agent, member in state.members.items():
             assert member.shares == self.shares[agent]

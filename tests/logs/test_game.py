@@ -99,7 +99,7 @@ def test_the_text_of_the_game_file_says_the_same(tmp_path, means):
     assert tomllib.loads(text) == game.document
     (tmp_path / "game.toml").write_text(text, encoding="utf-8")
     read = read_game(tmp_path / "game.toml")
-    assert (read.game, read.unit) == (game.file.game, log.unit)
+    assert (read.game, read.game.unit) == (game.file.game, log.unit)
     assert play(read.game, BalancedGLR(), runs=2, settlement="none").overall_regret.mean > 0
 
 

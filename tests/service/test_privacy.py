@@ -63,6 +63,9 @@ def test_a_reward_that_may_not_be_told_is_nowhere(database_url: str) -> None:
         run = {"version": 1, "arm": shared["arm"], "pulls": 1, "reward": SECRET}
         refused(bob, 422, {"request": "r", "runs": [run]}, "/commits")
         refused(bob, 422, {"request": "r", "reward": SECRET}, "/ask")
+        # Past rewards, where none are taken.
+        refused(bob, 409, {"arm": "a", "rewards": [SECRET]}, "/history")
+        refused(bob, 422, {"arm": "a", "rewards": [1 + SECRET]}, "/history")
         # After leaving, and after the close.
         ann.ok("PATCH", "/agents/me", {"shares": ["a", "b"]})
         eve = host.join("a", "b")

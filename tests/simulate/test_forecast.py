@@ -18,7 +18,7 @@ def test_a_forecast_is_a_play_of_such_games():
     worst = result.folded.incentive.max() / 10
     assert (found.gaining == 1) is bool(worst <= found.alone.mean)
     assert found.sentence.startswith("A member can expect to lose about ")
-    assert found.assumptions[0] == "The means of the arms are those given."
+    assert found.assumptions[0] == "The mean result of each option is the one given."
 
 
 def test_without_a_settlement_and_with_unknown_means():
@@ -31,12 +31,33 @@ def test_without_a_settlement_and_with_unknown_means():
 
 def test_shares_are_those_given_or_fit_the_rule():
     assert "consented" in forecast(2, 2, 100, SharedIMED(), shares=[[0], [0, 1]], runs=2).assumptions[1]
-    assert forecast(2, 2, 100, NetworkGLR(), runs=2).assumptions[1] == "Members share every arm."
+    assert forecast(2, 2, 100, NetworkGLR(), runs=2).assumptions[1] == "Members share every option."
     silent = forecast(2, 2, 100, SharedIMED(), shares=[[], []], runs=2, settlement="none")
     assert silent.broadcasts.mean == 0
 
 
-@pytest.mark.parametrize("wrong", [{"means": [0.5]}, {"shares": [[0]]}])
+@pytest.mark.parametrize("wrong", [{"means": [0.5]}, {"shares": [[0]] * 3}])
 def test_what_is_refused(wrong):
     with pytest.raises(InputError, match="there must be"):
         forecast(2, 2, 100, SharedIMED(), **wrong)
+
+
+def test_members_to_come_share_one_option_each():
+    given = {"means": [0.9, 0.5, 0.4], "runs": 5, "settlement": "none"}
+    found = forecast(3, 5, 300, SharedIMED(), shares=[[0, 1], []], **given)
+    assert found.together == forecast(3, 5, 300, SharedIMED(), shares=[[0, 1], [], [0], [1], [2]], **given).together
+    assert found.assumptions[1].startswith("The 2 members so far share what they have consented to; all others ")
+    one = forecast(3, 2, 300, SharedIMED(), shares=[[0]], **given)
+    assert one.together == forecast(3, 2, 300, SharedIMED(), shares=[[0], [0, 1, 2]], **given).together
+    assert one.assumptions[1].startswith("The 1 member so far shares ")
+
+
+def test_a_quick_forecast_plays_a_smaller_game_and_says_so():
+    small = forecast(3, 6, 300, SharedIMED(), quick=True, runs=2, settlement="none")
+    assert (small.members, small.horizon) == (6, 300)
+    assert len(small.assumptions) == 5
+    large = forecast(3, 1000, 10**7, SharedIMED(), quick=True, runs=2, settlement="none")
+    assert (large.members, large.horizon) == (30, 100_000)
+    assert large.assumptions[0] == (
+        "To save time, the simulation has fewer than 1,000 members with 10,000,000 tries each: 30 with 100,000."
+    )

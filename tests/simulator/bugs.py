@@ -525,3 +525,51 @@ def report_with_a_new_id() -> Iterator[None]:
 
     with wrapped(Reports, "send", send):
         yield
+
+
+# --- histories and later arms ---------------------------------------------------------------------------------
+
+
+@bug
+def history_again() -> Iterator[None]:
+    """Past rewards that are sent again count again."""
+
+    def attach(original: Any, turn: Any, agent: str, arm: int, rewards: Any, request: str | None = None) -> Any:
+        member = turn.state.members[agent]
+        member.attached.pop(arm, None)
+        member.answers.pop(request, None)
+        return original(turn, agent, arm, rewards, request)
+
+    with wrapped(moves, "attach", attach):
+        yield
+
+
+@bug
+def history_after_a_pull() -> Iterator[None]:
+    """Members may attach past rewards after they have pulled."""
+
+    def attach(original: Any, turn: Any, agent: str, *given: Any) -> Any:
+        member = turn.state.members[agent]
+        used, member.used = member.used, 0
+        try:
+            return original(turn, agent, *given)
+        finally:
+            member.used = used
+
+    with wrapped(moves, "attach", attach):
+        yield
+
+
+@bug
+def arms_not_in_the_snapshot() -> Iterator[None]:
+    """A snapshot forgets the arms that were added."""
+
+    def load(original: Any, snapshot: bytes) -> Any:
+        state = original(snapshot)
+        for name in state.arms[len(state.config.arms) :]:
+            del state.numbers[name]
+        del state.arms[len(state.config.arms) :]
+        return state
+
+    with wrapped(State, "load", load):
+        yield

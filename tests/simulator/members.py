@@ -43,6 +43,7 @@ class Habits:
     listens: bool = False
     patience: float = 5.0
     horizon: int | None = None  # that it declares
+    past: int = 0  # how many past rewards of each arm it attaches
 
 
 class Down(Exception):
@@ -99,6 +100,8 @@ class Member:
         protocol = self._resume()
         if not protocol.saved.token:
             await self.drive(protocol.join(self.invite))
+        for arm in sorted(self.shares) if self.habits.past else ():  # again after each crash
+            await self.drive(protocol.attach(arm, [round(0.1 * place, 1) for place in range(self.habits.past)]))
         if self.habits.listens and self.listener is None:
             self.listener = asyncio.ensure_future(self._listen(protocol))
         while protocol.saved.used < steps:
@@ -133,7 +136,8 @@ class Member:
         await self._tell(protocol, pull)
 
     async def _tell(self, protocol: Protocol, pull: Pull) -> None:
-        reward = round(self.world.random.random() ** (1 + self.arms.index(pull.arm)), 3)
+        place = self.arms.index(pull.arm) if pull.arm in self.arms else len(self.arms)  # it was just added
+        reward = round(self.world.random.random() ** (1 + place), 3)
         if not pull.share:
             protocol.keep_private(pull, reward)
             return
@@ -260,10 +264,14 @@ class Liar:
                 self.token = answer["token"]
                 self.agent = answer["agent"]
             await asyncio.sleep(self.world.delay(1.0))
+        if self._truth().events[0].histories:
+            await self.invent(f"{self.name} invents")
         for step in range(steps):
             await asyncio.sleep(self.world.delay(1.0))
             deed = self.world.random.choice(DEEDS)
             await deed(self, f"{self.name} {step}")
+        if self._truth().events[0].histories:
+            await self.invent(f"{self.name} invents again")
 
     async def send(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
         """Send a request once; return the answer, or None if it was lost or refused."""
@@ -350,13 +358,21 @@ class Liar:
         version = state.version + random.choice((0, 0, 0, 1, -1, -5))
         pulls = random.choice((1, 2, 2, 10**6))
         target = state.target()
-        arm = random.choice(self.arms) if target is None else self.arms[target]
+        arm = random.choice(self.arms) if target is None else state.arms[target]
         run = CommitRun(version=max(0, version), arm=arm, pulls=pulls)
         named = state.names_commits and random.random() < 0.8
         body = {"request": request, "runs": [run]} if named else {"request": request, "unnamed": pulls}
         for _ in range(random.choice((1, 2))):
             found = await self.send("POST", "/commits", body)
             must(found is None or pulls <= state.config.horizon, "More commits than the horizon were accepted.")
+
+    async def invent(self, request: str) -> None:
+        """Attach made-up rewards: twice, too many, of any arm, and after pulls."""
+        random, most = self.world.random, self._truth().events[0].histories
+        for count in (most + 1, most, most, 1):
+            body = {"arm": random.choice(self.arms), "rewards": [1.0] * count, "request": request}
+            found = await self.send("POST", "/history", body)
+            must(found is None or count <= most, "More past rewards were accepted than the collaboration takes.")
 
     async def consent(self, request: str) -> None:
         """Share other arms, with or without the id of a request."""
@@ -380,7 +396,7 @@ class Liar:
         target = state.target()
         if target is None or left < 1 or self.world.random.random() < 0.7:
             return
-        run = CommitRun(version=state.version, arm=self.arms[target], pulls=left)
+        run = CommitRun(version=state.version, arm=state.arms[target], pulls=left)
         named = {"request": request, "runs": [run]} if state.names_commits else {"request": request, "unnamed": left}
         await self.send("POST", "/commits", named)
         for _ in range(3):
@@ -420,6 +436,7 @@ SIGNED = {
     "/ask": messages.Ask,
     "/tell": messages.Tell,
     "/commits": messages.Commits,
+    "/history": messages.Attach,
     "/agents/me": messages.Consent,
 }
 

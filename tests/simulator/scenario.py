@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 import msgspec
@@ -105,6 +106,13 @@ def plan_of(world: World) -> Plan:
         )
         for _ in range(members)
     ]
+    # Drawn apart, so that all other seeds play as before.
+    later = Random(f"later {world.seed}")
+    if not turns and later.random() < 0.3 and rule != "network-glr" and config["settlement"] != "paper":
+        config["histories"] = later.choice((1, 5))
+        habits = [replace(one, past=config["histories"] if later.random() < 0.7 else 0) for one in habits]
+    if not turns and later.random() < 0.3:
+        config["most_arms"] = arms + later.choice((1, 2))
     return Plan(
         config=config,
         members=members,
@@ -291,6 +299,11 @@ class Trial:
                 ("", f"/{self.id}", f"/{self.id}/agents", f"/{self.id}/ledger", f"/{self.id}/settlement")
             )
             await self.call("GET", path)
+        for place in range(len(plan.config["arms"]), plan.config.get("most_arms", 0)):
+            await asyncio.sleep(random.uniform(0.1, 2.0))
+            answer = await self.call("POST", f"/{self.id}/arms", {"name": f"arm {place}"})
+            if answer.status == 200:
+                plan.config["arms"].append(f"arm {place}")  # members share it from now on
         if plan.set_aside and self.truth.joined:
             agent = random.choice(list(self.truth.joined))
             await self.call("POST", f"/{self.id}/agents/{agent}/set-aside", {"reason": "It lies."})

@@ -63,8 +63,8 @@ def test_one_at_a_time_it_decides_as_the_reference(rule: str, parameters: dict[s
     plan = trial.plan
     plan.config |= {"rule": rule, "parameters": parameters, "arms": ["x", "y", "z"], "horizon": 60, "invites": 5}
     plan.config |= {"claim_seconds": 60.0, "claim_interval": 0.0, "settlement": "none", "signed": False}
-    for money in ("prepaid", "underwriting", "fee"):
-        plan.config.pop(money, None)
+    for field in ("prepaid", "underwriting", "fee", "histories", "most_arms"):
+        plan.config.pop(field, None)
     plan.turns = [[0, 1], [1, 2], [0], []]  # the last one only commits
     plan.disk, plan.network, plan.crash, plan.clock = DiskFaults(), NetworkFaults(), 0.0, 0.0
     trial.run()

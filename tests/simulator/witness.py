@@ -56,6 +56,8 @@ class Truth:
         self.withdrawn: dict[tuple[str, int], int] = {}  # by agent and arm: the last row that withdrew it
         self.over: dict[str, int] = {}  # agents that left or were removed, and the row
         self.revoked: dict[str, int] = {}  # agents whose token ended, and the row
+        self.arms: list[str] = []  # their names
+        self.attached: dict[tuple[str, int], events.Attach] = {}  # past rewards, by agent and arm
 
     def add(self, row: Row) -> None:
         """Add a row that was committed."""
@@ -102,13 +104,19 @@ class Truth:
 
     def _check_membership(self, event: Any) -> None:
         """Nothing is written in the name of an agent that is not there; withdrawn arms are noted."""
-        arms = range(len(self.events[0].arms))
+        if isinstance(event, events.Create):
+            self.arms = list(event.arms)
+        if isinstance(event, events.AddArm):
+            must(event.name not in self.arms, f"Row {event.seq} adds an arm that is there.")
+            self.arms.append(event.name)
+            must(len(self.arms) <= (self.events[0].most_arms or 0), f"Row {event.seq} adds an arm too many.")
+        arms = range(len(self.arms))
         if isinstance(event, events.Create | events.Join):
             return
         agent = getattr(event, "agent", None)
         if agent is not None:
             must(agent in self.joined, f"Row {event.seq} names an agent that never joined.")
-        if isinstance(event, events.Claim | events.Tell | events.Commit | events.Consent):
+        if isinstance(event, events.Claim | events.Tell | events.Commit | events.Consent | events.Attach):
             must(event.agent not in self.over, f"Row {event.seq} is of an agent that is no longer a member.")
         if isinstance(event, events.Revoke):
             self.revoked[event.agent] = event.seq
@@ -124,6 +132,12 @@ class Truth:
 
     def _check_pulls(self, event: Any) -> None:
         """No agent makes more pulls than its horizon, and no claim lapses early."""
+        if isinstance(event, events.Attach):
+            key = (event.agent, event.arm)
+            must(key not in self.attached, f"Row {event.seq} attaches past rewards a second time.")
+            must(not self.used[event.agent], f"Row {event.seq} attaches past rewards of an agent that has pulled.")
+            must(len(event.rewards) <= (self.events[0].histories or 0), f"Row {event.seq} attaches too many rewards.")
+            self.attached[key] = event
         if isinstance(event, events.Join):
             self.horizons[event.agent] = event.horizon if isinstance(event.horizon, int) else self.events[0].horizon
         elif isinstance(event, events.Claim):
@@ -264,7 +278,7 @@ class Witness(Watch):
         event = truth.joined.get(found.agent)
         must(event is not None, "A join was acknowledged before it was on disk.")
         assert event is not None
-        arms = truth.events[0].arms
+        arms = truth.arms
         same = event.name == body["name"] and {arms[arm] for arm in event.shares} == set(body["shares"])
         must(same, "A join was acknowledged that is another one in the ledger.")
         before = self.owners.setdefault(found.token, (handled.request.path.split("/")[3], found.agent))
@@ -278,7 +292,7 @@ class Witness(Watch):
             return
         found, agent = msgspec.json.decode(answer.body, type=messages.Pull), self.agent_of(handled)
         must(0 < found.pull <= len(truth.rows), "A pull was handed out before it was on disk.")
-        event, arms = truth.events[found.pull - 1], truth.events[0].arms
+        event, arms = truth.events[found.pull - 1], truth.arms
         if found.share:
             same = isinstance(event, events.Claim) and (event.agent, arms[event.arm]) == (agent, found.arm)
         else:
@@ -307,7 +321,7 @@ class Witness(Watch):
         must(found.head == truth.rows[event.seq - 1].head, "Commits were acknowledged with the head of another row.")
 
     def consent(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
-        agent, arms = self.agent_of(handled), truth.events[0].arms
+        agent, arms = self.agent_of(handled), truth.arms
         if body.get("request"):
             event = truth.requests.get((str(agent), body["request"]))
             must(isinstance(event, events.Consent), "A consent was acknowledged before it was on disk.")
@@ -316,6 +330,18 @@ class Witness(Watch):
                 raise Violation("A consent was acknowledged that is another one in the ledger.")
         found = msgspec.json.decode(answer.body, type=messages.AgentView)
         must(found.agent == agent, "An agent was shown another agent's entry.")
+
+    def history(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        found = msgspec.json.decode(answer.body, type=messages.Told)
+        event = truth.attached.get((str(self.agent_of(handled)), truth.arms.index(body["arm"])))
+        must(event is not None, "Past rewards were acknowledged before they were on disk.")
+        assert event is not None
+        must(list(event.rewards) == body["rewards"], "Past rewards were acknowledged that are others in the ledger.")
+        same = (found.version, found.head) == (event.version, truth.rows[event.seq - 1].head)
+        must(same, "Past rewards were acknowledged with the version or head of another row.")
+
+    def add_arm(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
+        must(body["name"] in truth.arms, "An arm was acknowledged before it was on disk.")
 
     def leave(self, handled: Handled, truth: Truth, body: Any, answer: Any) -> None:
         agent = self.agent_of(handled)
@@ -470,6 +496,8 @@ CHECKS: dict[str, Any] = {
     "POST ask": Witness.ask,
     "POST tell": Witness.tell,
     "POST commits": Witness.commits,
+    "POST history": Witness.history,
+    "POST arms": Witness.add_arm,
     "PATCH agents/me": Witness.consent,
     "DELETE agents/me": Witness.leave,
     "POST set-aside": Witness.set_aside,

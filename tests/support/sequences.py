@@ -121,6 +121,12 @@ class Table:
         assert leader is not None
         return self.commits(agent, request, (self.state.version, leader, pulls))
 
+    def attach(self, agent: str, arm: int, rewards: Sequence[float], request: str | None = None) -> Any:
+        return self.move(moves.attach, agent, arm, tuple(rewards), request)
+
+    def add_arm(self, name: str) -> None:
+        self.move(moves.add_arm, name)
+
     def consent(self, agent: str, *shares: int) -> None:
         self.move(moves.consent, agent, shares)
 
@@ -189,6 +195,10 @@ def configurations(
         surety["prepaid"] = draw(st.sampled_from([0.5, 1e-6, 7.3, 1000.0]))
         surety["fee"] = 0.0 if settlement == "dues" else draw(st.sampled_from([0.0, 0.1]))
     arms = draw(st.sampled_from([2, 3, 1, 4, 6]))
+    if format == FORMAT and settlement != "paper" and not live_rule(rule, balance).by_contrasts:
+        surety["histories"] = draw(st.sampled_from([0, 8]))
+    if format == FORMAT:
+        surety["most_arms"] = arms + draw(st.sampled_from([0, 0, 1, 3]))
     return created(
         tie_seed=f"{draw(st.integers(0, 2**128 - 1)):032x}",
         format=format,
@@ -246,6 +256,8 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("legal"), _agents(), st.integers(0, 5), st.integers(1, 3)),
         st.tuples(st.just("unnamed"), _agents(), st.sampled_from([1, 2, 30])),
         st.tuples(st.just("consent"), _agents(), _shares()),
+        st.tuples(st.just("arm"), _arms()),
+        st.tuples(st.just("attach"), _agents(), _arms(), _past(), st.none() | _requests()),
         st.tuples(st.just("leave"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("aside"), _agents(), st.integers(0, 4)),
         st.tuples(st.just("wait"), _waits()),
@@ -253,10 +265,20 @@ def steps() -> st.SearchStrategy[Step]:
     )
 
 
+def _past() -> st.SearchStrategy[list[float]]:
+    return st.lists(rewards(), min_size=1, max_size=9)
+
+
+def _joins() -> st.SearchStrategy[Step]:
+    """Somebody joins, mostly with past rewards of some arms."""
+    past = st.dictionaries(_arms(), _past(), max_size=3)
+    return st.tuples(st.just("join"), _shares(), _horizons(), past)
+
+
 def sequences(most: int = 40) -> st.SearchStrategy[list[Step]]:
     """A sequence of steps in a collaboration, up to its close or not."""
     return st.tuples(
-        st.lists(st.tuples(st.just("join"), _shares(), _horizons()), min_size=2, max_size=4),
+        st.lists(_joins(), min_size=2, max_size=4),
         st.lists(steps(), min_size=most // 2, max_size=most),
         st.sampled_from([[], [("close",)], [("close",)]]),
     ).map(lambda parts: parts[0] + parts[1] + parts[2])
@@ -266,16 +288,20 @@ def perform(table: Table, step: Step) -> Any:
     """Take one step, and return the answer or the refusal."""
     kind, *given = step
     state = table.state
-    arms = state.board.arms
+    arms = len(state.arms)
     if kind == "wait":
         table.now += given[0]
         return None
     if kind == "close":
         return table.close()
+    if kind == "arm":
+        return _tried(table.add_arm, f"arm {given[0] + 2}")
     if kind == "join":
         horizon = min(given[1] if len(given) > 1 else 0, state.config.horizon)
         declared = {"horizon": horizon} if horizon and state.format > 5 else {}
-        return _tried(lambda: table.join(*(arm for arm in given[0] if arm < arms), **declared))
+        joined = _tried(lambda: table.join(*(arm for arm in given[0] if arm < arms), **declared))
+        past = given[2] if len(given) > 2 and isinstance(joined, str) else {}
+        return [joined, *(_tried(table.attach, joined, arm % arms, past[arm]) for arm in past)]
     if not state.members:
         return None
     if kind == "many":
@@ -304,6 +330,8 @@ def perform(table: Table, step: Step) -> Any:
         return _tried(table.commits, agent, f"of {state.seq}", (window.version, max(0, moment[1]), given[2]))
     if kind == "unnamed":
         return _tried(lambda: table.commits(agent, f"of {state.seq}", unnamed=given[1]))
+    if kind == "attach":
+        return _tried(table.attach, agent, given[1] % arms, given[2], given[3])
     if kind == "consent":
         return _tried(table.consent, agent, *(arm for arm in given[1] if arm < arms))
     move = {"leave": table.leave, "aside": table.set_aside}[kind]

@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE
 
 
 class Server:
-    """A running server; as a context manager it is stopped at the end.
+    """A running server; as a context manager it is stopped at the end. Its join pages have no forecast unless asked.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class Server:
         module: str = "partage.cli",
     ) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
-        given |= {"PARTAGE_DATABASE": database_url, "PYTHONUNBUFFERED": "1"} | dict(env or {})
+        given |= {"PARTAGE_DATABASE": database_url, "PYTHONUNBUFFERED": "1", "PARTAGE_FORECAST_SECONDS": "0"}
+        given |= dict(env or {})
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  # stop and kill close it
         command = [python, "-m", module, "serve", f"--port={port}", f"--workers={workers}", *options]
         self.process = subprocess.Popen(

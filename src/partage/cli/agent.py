@@ -1,5 +1,7 @@
 """The agent's commands, against a running controller."""
 
+import csv
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +11,7 @@ import typer
 
 from partage import environment
 from partage.cli.terminal import as_json
-from partage.errors import InputError
+from partage.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from partage.client import Agent
@@ -80,11 +82,17 @@ def join(
     declared: dict[str, Any] = {"horizon": horizon, "pace": pace}
     with Agent.join(url, id, invite, name, share or [], **declared, state=state, patience=PATIENCE) as joined:
         found = {"agent": joined.id, "collaboration": id, "url": url, "shares": joined.shares, "state": str(state)}
-        terms = joined.terms
+        terms, source = joined.terms, joined.rule_source
+        if source:
+            found["rule_source"] = source
     if json:
         typer.echo(as_json(found | {"terms": terms}))
     else:
         typer.echo(JOINED.format(name=name, agent=found["agent"], state=state, path=str(state)), nl=False)
+        if source:
+            typer.echo(
+                f"\nIts rule is not one of Partage's. Pass rules=FILE too: the module with the SHA-256 {source}."
+            )
         if terms:
             typer.echo(f"\n{terms} Whoever joins agrees to this; agent.leave() ends the membership.")
 
@@ -202,6 +210,55 @@ def share(
     with _resumed(state) as agent:
         agent.share(arm or [])
         typer.echo(f"Agent {agent.id} shares {', '.join(agent.shares) or 'nothing'} from now on.")
+
+
+@commands.command()
+def attach(
+    state: State,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.csv", help="The past rewards, one row each, in the order in which they came."),
+    ],
+    arm: Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")] = "arm",
+    reward: Annotated[str, typer.Option(metavar="COLUMN", help="The column of rewards, from 0 to 1.")] = "reward",
+) -> None:
+    """Attach the agent's past rewards of arms that it shares, before its first pull.
+
+    They count as evidence for all members and are not paid. Attach all that there are: a selection misleads everyone.
+    Attaching the same file again changes nothing.
+
+    [bold]partage agent attach morel.json past.csv[/bold]
+    """
+    past = _past(file, arm, reward)
+    with _resumed(state) as agent:
+        for name, rewards in past.items():
+            agent.attach(name, rewards)
+            typer.echo(f"Agent {agent.id} attached {len(rewards):,} past rewards of {name}.")
+
+
+def _past(file: Path, arm: str, reward: str) -> dict[str, list[float]]:
+    """Return the rewards of each arm in a CSV file."""
+    found: dict[str, list[float]] = {}
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            rows = csv.DictReader(lines)
+            for column in (arm, reward):
+                if column not in (rows.fieldnames or ()):
+                    raise InputError(f"The file {file} has no column {column}; name it with --arm or --reward.")
+            for row in rows:
+                try:
+                    value = float(row[reward])
+                except (TypeError, ValueError):
+                    value = math.nan
+                if not 0 <= value <= 1:
+                    raise InputError(f"Line {rows.line_num} of {file}: the reward must be a number from 0 to 1.")
+                found.setdefault((row[arm] or "").strip(), []).append(value)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "it is not a CSV file"
+        raise FileError(f"The file {file} cannot be read: {reason}.") from None
+    if not found:
+        raise InputError(f"The file {file} has no rewards; it must have one row for each.")
+    return found
 
 
 @commands.command()

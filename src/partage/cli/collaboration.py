@@ -14,6 +14,7 @@ from partage.cli.facts import ALONE_HELP, COVERAGE_HELP, names, parameter_help, 
 from partage.cli.terminal import as_json
 from partage.errors import FileError, InputError
 from partage.ledger.config import DEFAULTS
+from partage.ledger.fields import MOST_HISTORY
 from partage.ledger.terms import PREPAY, TRUTHFUL
 from partage.rules import live_parameters, live_rules
 
@@ -168,6 +169,22 @@ def create(
     currency: Annotated[
         str | None, typer.Option(metavar="NAME", help="What amounts of money are in, such as EUR or hours.")
     ] = None,
+    histories: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="How many past rewards of each arm a member may attach before its first pull: evidence for all that "
+            f"is not paid (default {DEFAULTS['histories']}, at most {MOST_HISTORY:,}).",
+        ),
+    ] = None,
+    most_arms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="The largest number of arms, if you may add some later with add-arm (default: no more than these). "
+            "All certificates are computed for that many.",
+        ),
+    ] = None,
     invites: Annotated[int, typer.Option(metavar="N", help="How many agents may join; each gets a link.")] = 1,
     url: Url = LOCAL,
     token_file: TokenFile = None,
@@ -196,6 +213,8 @@ def create(
             claim_interval=None if claim_interval is None else _number("claim-interval", claim_interval),
             signed=signed or None,
             currency=currency,
+            histories=None if histories is None else _number("histories", histories),  # type: ignore[arg-type]
+            most_arms=None if most_arms is None else _number("most-arms", most_arms),  # type: ignore[arg-type]
             invites=invites,
         )
         links = [operator.link(made.id, code) for code in made.invites]
@@ -297,6 +316,28 @@ def show(id: Id, url: Url = LOCAL, token_file: TokenFile = None, json: Json = Fa
     from partage.report.collaboration_tables import show_collaboration
 
     show_collaboration(Console(highlight=False), about, board, int(time.time() * 1000))
+
+
+@commands.command("add-arm")
+def add_arm(
+    id: Id,
+    arm: Annotated[str, typer.Argument(metavar="ARM", help="The name of the new arm.")],
+    url: Url = LOCAL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Add an arm to a collaboration that was created with --most-arms.
+
+    Nobody shares it at first; members do so with partage agent share or on their page.
+
+    [bold]partage collaboration add-arm c0123456789ab "Moulin C"[/bold]
+    """
+    with _operator(url, token_file) as operator:
+        found = operator.add_arm(_found(operator, id), arm)
+    if json:
+        typer.echo(as_json(_builtins(found)))
+        return
+    typer.echo(f"{found.name} has {len(found.arms):,} of at most {found.most_arms:,} arms: {', '.join(found.arms)}.")
 
 
 @commands.command("set-aside")
@@ -423,7 +464,7 @@ def close(
             question = f"Close {about.name}? This cannot be undone, and reports not yet received are lost."
             typer.confirm(question + _still_out(operator.board(id)), abort=True, err=True)
         found = operator.close(id)
-    _print_settlement(found, json)
+    _print_settlement(found, about.currency, json)
 
 
 def _still_out(board: "BoardView") -> str:
@@ -454,14 +495,14 @@ def settlement(
         raise InputError("Use --csv or --json, not both.")
     with _operator(url, token_file) as operator:
         id = _found(operator, id)
-        found = operator.settlement(id)
+        found, currency = operator.settlement(id), operator.collaboration(id).currency
     if as_csv:
         _write_csv(found)
     else:
-        _print_settlement(found, json)
+        _print_settlement(found, currency, json)
 
 
-def _print_settlement(found: "SettlementView", json: bool) -> None:
+def _print_settlement(found: "SettlementView", currency: str, json: bool) -> None:
     if json:
         typer.echo(as_json(_builtins(found)))
         return
@@ -469,7 +510,7 @@ def _print_settlement(found: "SettlementView", json: bool) -> None:
 
     from partage.report.collaboration_tables import show_settlement
 
-    show_settlement(Console(highlight=False), found)
+    show_settlement(Console(highlight=False), found, currency)
 
 
 def _write_csv(found: "SettlementView") -> None:

@@ -28,6 +28,8 @@ from partage.cli.options import (
     Seed,
     SettlementName,
     SharingPattern,
+    given,
+    play_settings,
 )
 from partage.cli.outputs import checked_outputs, write_outputs
 from partage.cli.simulate import choose, game_of
@@ -85,19 +87,11 @@ def compare(
     """
     require("Simulation", "research")
     load("simulate.compare")
-    from partage.gamefile import number
 
-    described = {"means": means, "agents": agents, "horizon": horizon}
-    described |= {"sharing": sharing, "order": order, "reward": reward}
-    played = game_of(file, {name: value for name, value in described.items() if value is not None})
+    options = given(means=means, agents=agents, horizon=horizon, sharing=sharing, order=order, reward=reward)
+    played = game_of(file, options)
     rules = rule or list(dict.fromkeys((played.rule or USUAL[0], *USUAL)))
-    settings: dict[str, Any] = {
-        "runs": number(runs),  # play says what is allowed
-        "seed": number(seed),
-        "broadcast_price": number(broadcast_price),
-        "baseline": baseline,
-        "jobs": None if jobs is None else number(jobs),
-    }
+    settings = play_settings(runs, seed, broadcast_price, baseline, jobs)
     wanted = compared(file, played, rules, settlement=settlement)
     show_comparison(played, wanted, alone, settings, plot, csv, csv_by, json)
 
@@ -111,14 +105,14 @@ def compared(
     terms: Mapping[str, str | None] = MappingProxyType({}),
 ) -> list[Wanted]:
     """Return the rules to compare. `parameters` go to those rules that take them; one of them must."""
-    given = {key: value for key, value in parameters.items() if value is not None}
+    typed = given(**parameters)
     asked = [rule.partition(":")[0] for rule in rules]
-    for key in given:
+    for key in typed:
         if not set(taking(key)).intersection(asked):
             raise InputError(f"No rule that is compared takes {key}; leave it out.")
     found: dict[str, Wanted] = {}
     for label, name in zip(rules, asked, strict=True):
-        own = {key: value for key, value in given.items() if name in taking(key)} | _own(label)
+        own = {key: value for key, value in typed.items() if name in taking(key)} | _own(label)
         _, rule, settled, chosen = choose(file, played, name, own, settlement, None, terms)
         if label in found:
             raise InputError(f"The rule {label} is given twice; give each rule once.")
@@ -152,6 +146,7 @@ def show_comparison(
 ) -> None:
     """Play the rules, write the files that are asked for, and print the comparison."""
     from partage.simulate.compare import compare as compare_rules
+    from partage.simulate.in_unit import comparison_in_unit
     from partage.simulate.play import long_reference_play
 
     checked_outputs(plot, csv, csv_by)
@@ -167,7 +162,7 @@ def show_comparison(
         )
     write_outputs(found, plot, csv, csv_by)
     if json:
-        typer.echo(as_json(found.as_dict()))
+        typer.echo(as_json(comparison_in_unit(found.as_dict(), played.game.unit)))
     else:
         from rich.console import Console
 

@@ -1,7 +1,7 @@
 """Options that commands which simulate have in common."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -109,3 +109,27 @@ CsvBy = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given.
+
+    >>> given(means="0.9,0.8", agents=None)
+    {'means': '0.9,0.8'}
+    """
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def play_settings(
+    runs: str, seed: str, broadcast_price: str, baseline: bool | None, jobs: str | None
+) -> dict[str, Any]:
+    """Return how to play, from options as they were typed; `partage.play` says what is allowed."""
+    from partage.gamefile import number
+
+    return {
+        "runs": number(runs),
+        "seed": number(seed),
+        "broadcast_price": number(broadcast_price),
+        "baseline": baseline,
+        "jobs": None if jobs is None else number(jobs),
+    }

@@ -28,10 +28,13 @@ def checked_outputs(plot: Path | None, csv: Path | None, csv_by: str) -> None:
 
 
 def write_outputs(result: "Result | Comparison", plot: Path | None, csv: Path | None, csv_by: str) -> None:
-    """Write the picture and the CSV that were asked for."""
+    """Write the picture and the CSV that were asked for, in the unit of the game."""
     if plot is not None:
         picture = io.BytesIO()
         result.plot().savefig(picture, format=plot.suffix.lower()[1:], dpi=160)
         write_atomically(plot, picture.getvalue(), READABLE)
     if csv is not None:
-        write_atomically(csv, result.frame(csv_by).write_csv().encode(), READABLE)
+        from partage.simulate.in_unit import frame_in_unit
+
+        frame = frame_in_unit(result.frame(csv_by), result.game.unit)
+        write_atomically(csv, frame.write_csv().encode(), READABLE)

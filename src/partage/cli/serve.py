@@ -33,6 +33,15 @@ def serve(
             help="The address that members use, such as https://partage.example.org, for invite links.",
         ),
     ] = "",
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE",
+            help="A module with rules of your own: a path that ends in .py, or a name that Python can import. "
+            f"Repeat the option for several, or list them in the variable {environment.RULES}, separated by commas. "
+            "Load them at every start: a collaboration needs the very file that it was created with.",
+        ),
+    ] = None,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Make and print a new operator's token; the last one ends.")
     ] = False,
@@ -44,6 +53,7 @@ def serve(
     token.
 
     [bold]partage serve --database partage.db --port 8000[/bold]
+    [bold]partage serve --rules halving.py[/bold]
     """
     require("The server", "server")
     if database.startswith("postgres"):
@@ -51,4 +61,4 @@ def serve(
     load("service.serve")
     from partage.service.serve import serve as serve_until_stopped
 
-    serve_until_stopped(database, host, port, workers, log_level, new_token, public_url)
+    serve_until_stopped(database, host, port, workers, log_level, new_token, public_url, rules or environment.rules())

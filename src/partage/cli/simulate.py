@@ -30,6 +30,8 @@ from partage.cli.options import (
     Seed,
     SettlementName,
     SharingPattern,
+    given,
+    play_settings,
 )
 from partage.cli.outputs import checked_outputs, write_outputs
 from partage.cli.terminal import announce_compilation, as_json, interruptible, load, progress_bar
@@ -77,6 +79,22 @@ def simulate(
         typer.Option(
             metavar="CONSENT.csv",
             help="Which arms agents share: columns of agents and arms. By default those that they have rows of.",
+            rich_help_panel=GAME,
+        ),
+    ] = None,
+    less_is_better: Annotated[
+        bool,
+        typer.Option(
+            "--less-is-better",
+            help="The smallest value of the log is the best, as with costs and delays.",
+            rich_help_panel=GAME,
+        ),
+    ] = False,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The unit of the log's values (default: the name of their column).",
             rich_help_panel=GAME,
         ),
     ] = None,
@@ -199,16 +217,13 @@ def simulate(
     """
     require("Simulation", "research")
     load("simulate.play")
-    from partage.gamefile import number
+    from partage.simulate.in_unit import in_unit
     from partage.simulate.play import long_reference_play, play
     from partage.simulate.prepaid import covers_little
 
-    described = {"means": means, "agents": agents, "horizon": horizon}
-    described |= {"sharing": sharing, "order": order, "reward": reward}
-    logged = {"agent": agent, "arm": arm, "consent": consent}
-    options = {name: value for name, value in described.items() if value is not None}
-    columns = {name: value for name, value in logged.items() if value is not None}
-    played = game_of(file, options, log, columns)
+    options = given(means=means, agents=agents, horizon=horizon, sharing=sharing, order=order, reward=reward)
+    logged = given(agent=agent, arm=arm, consent=consent, less_is_better=less_is_better or None, unit=unit)
+    played = game_of(file, options, log, logged)
     parameters = {
         "balance": balance,
         "lead": lead,
@@ -221,13 +236,7 @@ def simulate(
         "late": late,
     }
     typed = {"fee": fee, "coverage": coverage, "prepaid": prepaid, "underwriting": underwriting}
-    settings: dict[str, Any] = {
-        "runs": number(runs),  # play says what is allowed
-        "seed": number(seed),
-        "broadcast_price": number(broadcast_price),
-        "baseline": baseline,
-        "jobs": None if jobs is None else number(jobs),
-    }
+    settings = play_settings(runs, seed, broadcast_price, baseline, jobs)
     if rule is not None and len(rule) > 1:
         from partage.cli.compare import compared, show_comparison
 
@@ -248,11 +257,7 @@ def simulate(
     if warning := covers_little(result):
         typer.echo(warning, err=True)
     write_outputs(result, plot, csv, csv_by)
-    figures = result.as_dict(rule=name)
-    if played.unit is not None:
-        from partage.report.in_unit import in_unit
-
-        figures = in_unit(figures, played.unit)
+    figures = in_unit(result.as_dict(rule=name), played.game.unit)
     if json:
         typer.echo(as_json(figures))
     else:
@@ -267,15 +272,16 @@ def game_of(
     file: Path | None,
     options: dict[str, str],
     log: Path | None = None,
-    columns: Mapping[str, Any] = MappingProxyType({}),
+    logged: Mapping[str, Any] = MappingProxyType({}),
 ) -> "GameFile":
-    """Return the game of a file, of a log or of options."""
+    """Return the game of a file, of a log or of options; `logged` are the options that describe the log."""
     from partage.gamefile import game_by_flags, read_game
 
     if log is not None:
-        return _logged(file, options, log, columns)
-    if columns:
-        raise InputError(f"{_flags(columns)} describe a log, and there is none; give it as in: --log events.csv.")
+        return _logged(file, options, log, logged)
+    if logged:
+        does = "describes" if len(logged) == 1 else "describe"
+        raise InputError(f"{_flags(logged)} {does} a log, and there is none; give it as in: --log events.csv.")
     if file is not None:
         if options:
             raise InputError(
@@ -290,7 +296,7 @@ def game_of(
     return game_by_flags(**options)
 
 
-def _logged(file: Path | None, options: dict[str, str], log: Path, columns: Mapping[str, Any]) -> "GameFile":
+def _logged(file: Path | None, options: dict[str, str], log: Path, logged: Mapping[str, Any]) -> "GameFile":
     """Return the game of a log."""
     from partage.cli import logfile
     from partage.logs import Columns
@@ -299,14 +305,15 @@ def _logged(file: Path | None, options: dict[str, str], log: Path, columns: Mapp
     if file is not None or twice:
         other = str(file) if file is not None else ", ".join(twice)
         raise InputError(f"The game is given twice, by --log and by {other}; use one of them.")
-    named = {name: value for name, value in columns.items() if name != "consent"}
+    columns = {name: value for name, value in logged.items() if name in ("agent", "arm")}
     if "reward" in options:
-        named["reward"] = options["reward"]
-    return logfile.game_of(log, Columns(**named), columns.get("consent"), options.get("horizon")).file
+        columns["reward"] = options["reward"]
+    scale = {name: value for name, value in logged.items() if name in ("less_is_better", "unit")}
+    return logfile.game_of(log, Columns(**columns), logged.get("consent"), options.get("horizon"), **scale).file
 
 
 def _flags(options: Iterable[str]) -> str:
-    return ", ".join(f"--{name}" for name in options)
+    return ", ".join(f"--{name.replace('_', '-')}" for name in options)
 
 
 def choose(

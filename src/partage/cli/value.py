@@ -56,15 +56,15 @@ def value(
         from partage.report.value_table import value_figure
 
         try:
-            value_figure(found, played.unit).savefig(plot)
+            value_figure(found, played.game.unit).savefig(plot)
         except (OSError, ValueError) as error:
             raise FileError(f"The figure {plot} cannot be written ({error}); try a file that ends in .svg.") from None
     if json:
-        unit = played.unit
+        unit = played.game.unit
         typer.echo(as_json(found.as_dict() | {"rule": name, "unit": unit and vars(unit)}))
         return
     from rich.console import Console
 
     from partage.report.value_table import show_value
 
-    show_value(Console(highlight=False), found, played.unit)
+    show_value(Console(highlight=False), found, played.game.unit)

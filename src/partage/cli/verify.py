@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from partage import environment
 from partage.cli.terminal import as_json, interruptible, load, progress_bar
 from partage.errors import FileError, InputError
 
@@ -42,6 +43,14 @@ def verify(
             help="The client's state file: fail if the copy hides what its agent has receipts for.",
         ),
     ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE",
+            help="The module of the collaboration's rule, if it is not one of Partage's; the variable "
+            f"{environment.RULES} lists several, separated by commas.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Check that no line of a ledger was changed, and that the board and the settlement follow from it.
@@ -53,6 +62,7 @@ def verify(
     """
     if head is not None and not re.fullmatch("[0-9a-fA-F]{64}", head.strip()):
         raise InputError("A head has 64 hexadecimal digits, as in the controller's answer to each report.")
+    _load_rules(rules or environment.rules())
     found = _verified(file, head, agent, [read_note(path) for path in checkpoint or []], key, state)
     if json:
         from msgspec import to_builtins
@@ -65,6 +75,14 @@ def verify(
 
         show_verdict(Console(highlight=False), file, found)
     raise typer.Exit(0 if found.ok else WRONG)
+
+
+def _load_rules(modules: list[str]) -> None:
+    """Load rules of one's own."""
+    if modules:
+        from partage.ledger.own_rules import load_rules
+
+        load_rules(*modules)
 
 
 def read_note(file: Path) -> str:

@@ -73,6 +73,9 @@ class Agent(BaseAgent):
         Seconds to keep trying when the controller does not answer (60).
     listen
         Whether to keep an event stream open (yes); without it the board is read up to once a second.
+    rules
+        The module of the collaboration's rule, if that is not one of Partage's: its path or its name, or several. The
+        agent plays only if it is the file whose hash the ledger states.
     transport
         An httpx transport, for proxies and tests.
     """
@@ -179,6 +182,14 @@ class Agent(BaseAgent):
     def share(self, shares: Collection[str]) -> None:
         """Share these arms and no others from now on; a claim on a withdrawn arm is cancelled."""
         self._run(self._protocol.share(shares))
+
+    def attach(self, arm: str, rewards: Collection[float]) -> None:
+        """Attach all past rewards of an arm that the agent shares, in their order, before its first pull.
+
+        They count as evidence for all members and are not paid. Each arm's are attached once; calling this again with
+        the same rewards changes nothing. The collaboration must take histories (`docs/histories.md`).
+        """
+        self._run(self._protocol.attach(arm, rewards))
 
     def leave(self) -> None:
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""

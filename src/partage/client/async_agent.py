@@ -159,6 +159,10 @@ class AsyncAgent(BaseAgent):
         """Share these arms and no others from now on; a claim on a withdrawn arm is cancelled."""
         await self._run(self._protocol.share(shares))
 
+    async def attach(self, arm: str, rewards: Collection[float]) -> None:
+        """Attach all past rewards of an arm that the agent shares, in their order, before its first pull."""
+        await self._run(self._protocol.attach(arm, rewards))
+
     async def leave(self) -> None:
         """Leave the collaboration; what was broadcast stays, and so does the agent's row of the settlement."""
         await self._run(self._protocol.leave())

@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
@@ -19,6 +19,7 @@ from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.files import write_atomically
 from partage.ledger.fields import normal
+from partage.ledger.own_rules import load_rules
 
 TIMEOUT = httpx.Timeout(10.0, pool=None)
 STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0, pool=None)  # the controller is never silent that long on a stream
@@ -33,6 +34,7 @@ class Options(TypedDict, total=False):
     own_rewards: int
     patience: float
     listen: bool
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None
 
 
@@ -46,6 +48,8 @@ class BaseAgent:
         allowed = Options.__annotations__
         if unknown := [name for name in options if name not in allowed]:
             raise InputError(f"There is no option {unknown[0]}; it must be one of {', '.join(allowed)}.")
+        modules = options.get("rules", ())
+        load_rules(*([modules] if isinstance(modules, str | os.PathLike) else modules))
         state = options.get("state")
         self._path = None if state is None else Path(state)
         self._listens = options.get("listen", True)
@@ -83,6 +87,11 @@ class BaseAgent:
     def terms(self) -> str:
         """What the settlement means for the agent, as the controller said when it joined; empty if it did not."""
         return self._protocol.terms
+
+    @property
+    def rule_source(self) -> str:
+        """The SHA-256 of the module of the collaboration's rule; empty for a built-in one, or if not known yet."""
+        return self._protocol.following.rule[1]
 
     @property
     def head(self) -> str:

@@ -47,13 +47,16 @@ class Claims:
         self._handed_at = -math.inf  # when the last claim came; before a restart, nobody knows
         self.unsure = True
 
-    def ask(self) -> Steps[bool]:
-        """Ask for a claim; returns whether the controller has nothing to explore for the agent."""
+    def ask(self, wait: float = 0.0) -> Steps[bool]:
+        """Ask for a claim; returns whether the controller has nothing to explore for the agent.
+
+        If there is no claim now, the controller may keep the request for `wait` seconds, until there is one.
+        """
         self.unsure = True
         body = messages.Ask(request=self._saved.asking, explore_only=True)
         try:
             seen = self._receipts.kept
-            answer = yield from self._receipts.send("POST", "/ask", body)
+            answer = yield from self._receipts.send("POST", f"/ask?wait={wait:g}" if wait else "/ask", body)
         except Refused as refused:
             yield from self._not_now(refused)
             return False
@@ -134,6 +137,7 @@ class Claims:
 
     def _check(self, claim: messages.Pull, seen: Checkpoint | None) -> Steps[None]:
         """Check the receipt of a claim: it is the agent's, and not one from before the last."""
+        yield from self._following.learn([claim.arm])
         row = Sent(Claim, agent=self._saved.agent, arm=self._following.arms.get(claim.arm), seq=claim.pull)
         if claim.pull < (self._saved.claim or 0):  # only the same request returns an earlier claim
             row.fields["request"] = self._saved.asking

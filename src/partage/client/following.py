@@ -18,6 +18,8 @@ from partage.client.signing import Signer
 from partage.client.statefile import AgentState
 from partage.errors import InputError
 from partage.ledger.messages import AgentView, BoardView, CollaborationView
+from partage.ledger.own_rules import own_rule
+from partage.ledger.refusals import Refused
 from partage.rules import RULES
 
 REREAD = 1.0  # seconds between two reads of a board that may not have changed
@@ -86,6 +88,8 @@ class Following:
         A counter of boards: it increases with each new one, and when the same one was read again after a second.
     shares
         The arms that the agent shares.
+    rule
+        The rule's name, and the hash of its module if it is not one of Partage's.
     doubtful
         Whether something suggests that the agent's consent changed elsewhere.
     """
@@ -113,6 +117,7 @@ class Following:
         self.out_until = -math.inf
         self.left_at_start: int | None = None
         self.begun = False
+        self.rule = ("", "")
 
         self.view: BoardView | None = None
         self.board = Board(2, [], [])
@@ -215,8 +220,29 @@ class Following:
         """Read the configuration: the names of the arms, and the key that signs the ledger."""
         config = yield from self._calls.fetch(CollaborationView, "GET", "")
         yield from self._receipts.pin(config.key, config.format)
-        self.arms, self.format = {name: arm for arm, name in enumerate(config.arms)}, config.format
+        self.format, self.rule = config.format, (config.rule, config.rule_source)
+        self._name(config.arms)
         return config
+
+    def check_rule(self) -> None:
+        """Refuse to play by a rule whose module was not given: a member must be able to know what decides."""
+        name, source = self.rule
+        if source:
+            try:
+                own_rule(name, source)
+            except Refused as refused:
+                raise InputError(refused.sentence) from None
+
+    def _name(self, names: Collection[str]) -> None:
+        """Note the names of the arms, of which there may be more than before."""
+        if len(names) > len(self.arms):
+            self.arms = {name: arm for arm, name in enumerate(names)}
+
+    def learn(self, names: Collection[str]) -> Steps[None]:
+        """Read configuration and board again if one of these arms is unknown here: it may have been added since."""
+        if any(name not in self.arms for name in names):
+            yield from self.configure()
+            yield from self.read()
 
     def numbers_of(self, names: Collection[str]) -> tuple[int, ...]:
         """Return the numbers of these arms, as events have them; -1 stands for names that are no arms."""
@@ -267,10 +293,14 @@ class Following:
             self._read_at = self._clock()
             self.freshness += 1
 
-    def nothing_to_explore(self, view: BoardView) -> Steps[None]:
-        """Read the board again: it said explore, but the controller had no claim because other agents were faster."""
-        if self.streaming and self.news is None:
-            yield Wait(BEHIND, news=True)
+    def nothing_to_explore(self, view: BoardView, asked: float) -> Steps[None]:
+        """Read the board again: it said explore, but the controller had no claim because other agents were faster.
+
+        `asked` is when the agent asked; the controller may have kept the request since.
+        """
+        left = asked + BEHIND - self._clock()
+        if self.streaming and self.news is None and left > 0:
+            yield Wait(left, news=True)
         self._take_news()
         if self.view is view:
             yield from self.read()
@@ -292,10 +322,12 @@ class Following:
         self.heard = self._clock()
         last = self.view
         if last is not None:
-            if view == last or (view.version < last.version and not view.closed):
+            older = view.version < last.version or len(view.arms) < len(last.arms)
+            if view == last or (older and not view.closed):
                 return
-            if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=True)):
+            if any(old.sharers != new.sharers for old, new in zip(last.arms, view.arms, strict=False)):
                 self.doubtful = True  # an agent's consent changed: perhaps this one's
+        self._name([arm.name for arm in view.arms])
         self.view, self.board = view, board_of(view)
         if self._saved.agent in view.leaders:
             self.board.leading = self.arms[view.leaders[self._saved.agent]]
@@ -334,6 +366,7 @@ class Following:
     def _me(self) -> Steps[AgentView]:
         me = yield from self._calls.fetch(AgentView, "GET", "/agents/me")
         self._signer.see(me)
+        yield from self.learn(me.shares)
         return me
 
     def _take_consent(self, me: AgentView) -> None:

@@ -88,6 +88,8 @@ class Operator:
         claim_interval: float | None = None,
         signed: bool | None = None,
         currency: str | None = None,
+        histories: int | None = None,
+        most_arms: int | None = None,
         invites: int | None = None,
         request: str | None = None,
     ) -> Created:
@@ -120,6 +122,10 @@ class Operator:
             Partage's client, or another program with a key: a browser is not enough.
         currency
             What amounts of money are in, e.g. "EUR" or "hours"; pages and tables show it.
+        histories
+            How many past rewards of each arm that it shares a member may attach before its first pull.
+        most_arms
+            The largest number of arms, if some may be added later (`add_arm`).
         invites
             How many agents may join.
         request
@@ -143,10 +149,16 @@ class Operator:
             "claim_interval": claim_interval,
             "signed": signed,
             "currency": currency,
+            "histories": histories,
+            "most_arms": most_arms,
             "invites": invites,
             "request": request,
         }
         return self._call(Created, "POST", "", body)
+
+    def add_arm(self, id: str, name: str) -> CollaborationView:
+        """Add an arm to a collaboration that declared room for it. Nobody shares it until they say so."""
+        return self._call(CollaborationView, "POST", _path(id, "/arms"), {"name": name})
 
     def collaborations(self) -> list[CollaborationView]:
         """Return all collaborations, oldest first."""

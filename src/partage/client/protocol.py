@@ -4,6 +4,7 @@ The board and the rule are public. If the rule says commit, the client does not 
 leader and counts the pull. If the rule says explore, it asks the controller for a claim.
 """
 
+import hashlib
 import math
 import secrets
 import time
@@ -18,8 +19,8 @@ from partage.client.calls import Calls
 from partage.client.claims import Claims
 from partage.client.effects import Answer, Save, Steps
 from partage.client.errors import Closed, HorizonReached, Refused
-from partage.client.following import Following
-from partage.client.pulls import Pull, checked_names, checked_reward
+from partage.client.following import BEHIND, Following
+from partage.client.pulls import Pull, checked_history, checked_names, checked_reward
 from partage.client.receipts import Receipts, Sent
 from partage.client.reports import Reports
 from partage.client.signing import Signer
@@ -30,6 +31,7 @@ from partage.ledger import events
 from partage.ledger.keys import KEY_BYTES, Key, decoded
 from partage.ledger.messages import (
     AgentView,
+    Attach,
     BoardView,
     Consent,
     Joined,
@@ -38,6 +40,7 @@ from partage.ledger.messages import (
     NewToken,
     Rotate,
     SettlementView,
+    Told,
 )
 from partage.ledger.receipts import Receipt
 from partage.ledger.ties import commitment_to
@@ -116,7 +119,7 @@ class Protocol:
         """Take the reward of a pull that is not shared. It is recorded only if the agent needs its own record."""
         reward = checked_reward(reward)
         if self.following.hidden_arms:
-            self._own.add(self.following.arms[pull.arm], reward)
+            self._own_record().add(self.following.arms[pull.arm], reward)
         pulls, rewards = self.saved.first.get(pull.arm, (0, 0.0))
         if pulls < self._own_rewards:
             self.saved.first[pull.arm] = (pulls + 1, rewards + reward)
@@ -184,6 +187,7 @@ class Protocol:
         """Share these arms and no others from now on."""
         names = checked_names("shares", shares)
         yield from self._ready()
+        yield from self.following.learn(names)
         yield from self._reports.send()  # made under the old consent
         self.following.begun = False  # if the answer is lost, the controller is asked what the agent shares
         # With an id, a repetition that arrives after a later consent changes nothing.
@@ -196,6 +200,25 @@ class Protocol:
         self._claims.withdraw(me.shares)
         yield from self.save()
         yield from self._begin()
+
+    def attach(self, arm: str, rewards: Collection[float]) -> Steps[None]:
+        """Attach past rewards of an arm. The same rewards have the same request id, so a repetition is answered."""
+        past = checked_history(rewards)
+        yield from self._ready()
+        yield from self.following.learn([arm])
+        digest = hashlib.sha256(msgspec.json.encode([arm, past])).hexdigest()
+        body = Attach(arm=arm, rewards=past, request=f"history-{digest[:32]}")
+        row = Sent(
+            events.Attach,
+            agent=self.saved.agent,
+            arm=self.following.arms.get(arm, -1),
+            rewards=tuple(past),
+            request=body.request,
+        )
+        told = yield from self._receipts.fetch(Told, "POST", "/history", body, row)
+        self.saved.head = told.head
+        self.following.expect(told.version)
+        yield from self.save()
 
     def leave(self) -> Steps[None]:
         """Leave. What was broadcast stays."""
@@ -274,6 +297,7 @@ class Protocol:
     def ask(self) -> Steps[Pull]:
         """Return the next pull: a claim from the controller, or a pull that the board decides."""
         yield from self._ready()
+        self.following.check_rule()
         yield from self.witness.exchange_if_due()
         if self._owed is not None:
             pull, self._owed = self._owed, None
@@ -292,9 +316,10 @@ class Protocol:
             elif explores or (claims.unsure and any(following.board.public)):
                 if reports.due_before_claim:
                     yield from reports.send()
-                nothing = yield from claims.ask()
+                asked = following.now()
+                nothing = yield from claims.ask(BEHIND if explores else 0.0)
                 if nothing and explores:
-                    yield from following.nothing_to_explore(view)
+                    yield from following.nothing_to_explore(view, asked)
             elif reports.too_far_ahead:
                 yield from following.wait_for_fresh(view)
             else:
@@ -311,15 +336,22 @@ class Protocol:
         """
         following, hand_out = self.following, self._reports.hand_out
         if following.hidden_arms or not self._own_rewards:
-            return hand_out(commit(following.board, self._own).arm, once=following.hidden_arms, own=False)
+            return hand_out(commit(following.board, self._own_record()).arm, once=following.hidden_arms, own=False)
         arm = highest_mean(following.board, seen_by(following.board, self._first()))
         assert following.view is not None
         kept, _ = self.saved.first.get(following.view.arms[arm].name, (0, 0.0))
         return hand_out(arm, once=kept < self._own_rewards, own=True)
 
+    def _own_record(self) -> Record:
+        """Return the agent's private record, with a place for each arm that was added since."""
+        added = self.following.board.arms - len(self._own.counts)
+        self._own.counts += [0] * added
+        self._own.sums += [0.0] * added
+        return self._own
+
     def _first(self) -> Record:
         """Return the agent's first private rewards of each arm."""
-        found = Record.empty(len(self.following.arms))
+        found = Record.empty(self.following.board.arms)
         for name, (pulls, rewards) in self.saved.first.items():
             found.counts[self.following.arms[name]], found.sums[self.following.arms[name]] = pulls, rewards
         return found

@@ -71,6 +71,16 @@ def checked_names(what: str, names: Collection[str]) -> list[str]:
     return list(names)
 
 
+def checked_history(rewards: Collection[float]) -> list[float]:
+    """Return past rewards as a list of numbers in [0, 1]."""
+    if isinstance(rewards, str) or not isinstance(rewards, Iterable):
+        raise InputError("The past rewards must be a list of numbers from 0 to 1.")
+    found = [checked_reward(reward) for reward in rewards]
+    if not found:
+        raise InputError("There are no past rewards to attach; the list must have at least one.")
+    return found
+
+
 def checked_reward(reward: float) -> float:
     """Return a reward in [0, 1]."""
     try:

@@ -23,6 +23,8 @@ def asked_by(body: Any) -> tuple[str, dict[str, Any]] | None:
             return "commits", {"request": body.request, "runs": runs, "unnamed": body.unnamed}
         case messages.Consent():
             return "consent", {"request": body.request, "shares": sorted(body.shares)}
+        case messages.Attach():
+            return "attach", {"request": body.request, "arm": body.arm, "rewards": body.rewards}
         case messages.Reveal():
             return "reveal", {"nonce": body.nonce}
         case messages.Rotate():

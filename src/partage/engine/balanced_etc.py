@@ -11,7 +11,7 @@ The time of a run is therefore proportional to its broadcasts, not to M times T.
 no elimination and no change of leader can happen, whatever the next rewards of each arm are, rewards are not read one
 by one; they are added from the tape together when that ends (`quiet`). And where arms take turns (B = 1), who
 explores in a round depends only on the place at which the round starts, so a long run soon goes in circles, and whole
-circles are counted at once (`Trail`).
+circles are counted at once (`partage.engine.circles`).
 
 Tuples are unpacked before the main loop, because numba updates a reference count whenever it reads an array from one.
 
@@ -25,6 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import compiled, inlined, inner
+from partage.engine.actives import best_of_actives, is_better, least_of, most_open_at
+from partage.engine.circles import (
+    CIRCLES_AFTER,
+    PULLS,
+    ROUNDS,
+    WALKED,
+    count_circles,
+    look_for_circle,
+    new_trail,
+    walk,
+)
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import ETC, RuleTable
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
@@ -37,12 +48,9 @@ if TYPE_CHECKING:
 
 PLAYS_HIDDEN_ARMS = False
 
-CIRCLES_AFTER = np.int64(2**15)  # broadcasts of an arm after which looking for circles pays
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
-_TRAIL = np.int64(2**16)  # broadcasts in the longest circle that is looked for
 _MARGIN = 1e-9  # safety margin of a quiet stretch, far above rounding errors
-_WALKED, _START, _ROUNDS, _PULLS = range(4)
 
 
 def play(run: "Run", rule: "BalancedETC", circles_after: np.int64 = CIRCLES_AFTER) -> None:
@@ -81,20 +89,6 @@ class Reader(NamedTuple):
     group_of: NDArray[np.int64]
 
 
-class Trail(NamedTuple):
-    """The sharers that explored since some round started, to find out when rounds go in circles.
-
-    `round_of` holds the round that started at a place, and `pull_of` the first pull of a round. `state` holds how far
-    the trail goes (-1: it is not recorded; `_TRAIL`: no further), and the first round, rounds and pulls of the
-    circle.
-    """
-
-    sharers: NDArray[np.int32]
-    round_of: NDArray[np.int64]
-    pull_of: NDArray[np.int64]
-    state: NDArray[np.int64]
-
-
 @compiled
 def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, circles_after):
     """Play one run of Balanced-ETC on a game in which every arm is shared.
@@ -117,16 +111,16 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
     read, word, group_of = reader.read, reader.word, reader.group_of
     mean, upper, lower = bounds.mean, bounds.upper, bounds.lower
     long = balance == 1.0 and game.horizon > circles_after
-    trail = _new_trail(agents, long)
+    trail = new_trail(agents, long)
     actives, n_active = np.arange(arms), arms
     opens, n_open = np.arange(arms), arms
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
-    current, commit, walked = commits.current, outcome.commit, trail.state[_WALKED:]
+    current, commit, walked = commits.current, outcome.commit, trail.state[WALKED:]
 
     now, place = np.int64(0), _NONE  # the next pull; the place of the last explorer
     least, at_least = np.int64(0), arms  # the fewest broadcasts of an active arm, and how many arms have that few
-    most_open = _most_open(balance, least)
+    most_open = most_open_at(balance, least)
     frozen, highest_lower, highest_arm = -math.inf, -math.inf, _NONE  # highest lower bound: of eliminated, of all
     quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
     checkpoint = np.int64(0)
@@ -148,24 +142,24 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
         explored_at(place, np.int64(1), current, commit)
         counts[arm] += 1
         if walked[0] >= 0:
-            _walk(sharer, trail)
+            walk(sharer, trail)
 
         # 3. Which arms are open now. Where a round starts, whole circles may be counted at once.
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
-            least, at_least = _least_of(actives, n_active, counts)
-            most_open = _most_open(balance, least)
+            least, at_least = least_of(actives, n_active, counts)
+            most_open = most_open_at(balance, least)
             n_open = _open_arms(actives, n_active, counts, most_open, opens)
             if long and least >= circles_after:
-                _look_for_circle(now, place + 1, agents, n_active, trail)
-                if trail.state[_ROUNDS] > 0 and quiet > 0:
+                look_for_circle(now, place + 1, agents, n_active, trail)
+                if trail.state[ROUNDS] > 0 and quiet > 0:
                     until = end if checkpoint == len(checkpoints) else checkpoints[checkpoint] * agents
-                    circles = _count_circles(
-                        quiet, until - now, actives, n_active, sharers, pointers, reader, trail, commits, outcome
+                    circles = count_circles(
+                        quiet, until - now, actives, n_active, places, entries, read, lap, trail, current, outcome
                     )
-                    least += circles * trail.state[_ROUNDS]
-                    most_open = _most_open(balance, least)
-                    now += circles * trail.state[_PULLS]
+                    least += circles * trail.state[ROUNDS]
+                    most_open = most_open_at(balance, least)
+                    now += circles * trail.state[PULLS]
         elif counts[arm] > most_open:
             n_open -= 1
             opens[at] = opens[n_open]
@@ -195,15 +189,15 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                     highest_lower, frozen, pull // agents + 1, order[place], actives, n_active, bounds, rank, outcome
                 )
                 walked[0] = -1
-                least, at_least = _least_of(actives, n_active, counts)
-                most_open = _most_open(balance, least)
+                least, at_least = least_of(actives, n_active, counts)
+                most_open = most_open_at(balance, least)
                 n_open = _open_arms(actives, n_active, counts, most_open, opens)
 
             # 6. The leader.
             before = leader
             if not active[leader] or (arm == leader and mean[arm] < mean_before):
-                leader = _best_of(actives, n_active, mean, rank)
-            elif active[arm] and _is_better(arm, leader, mean, rank):
+                leader = best_of_actives(actives, n_active, mean, rank)
+            elif active[arm] and is_better(arm, leader, mean, rank):
                 leader = arm
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
@@ -251,25 +245,6 @@ def _next_explorer(now, now_place, agents, opens, n_open, counts, rank, sharer, 
 
 
 @inner
-def _least_of(actives, n_active, counts):
-    """Return the fewest broadcasts of an active arm, and how many arms have that few."""
-    least, arms_at = _FAR, np.int64(0)
-    for j in range(n_active):
-        arm = actives[j]
-        if counts[arm] < least:
-            least, arms_at = counts[arm], np.int64(1)
-        elif counts[arm] == least:
-            arms_at += 1
-    return least, arms_at
-
-
-@inlined
-def _most_open(balance, least):
-    """Return how often an open arm may have been broadcast."""
-    return math.inf if math.isinf(balance) else balance * least
-
-
-@inner
 def _open_arms(actives, n_active, counts, most_open, opens):
     """List the open arms in `opens`; return how many there are."""
     n_open = np.int64(0)
@@ -279,68 +254,6 @@ def _open_arms(actives, n_active, counts, most_open, opens):
             opens[n_open] = arm
             n_open += 1
     return n_open
-
-
-# --- circles --------------------------------------------------------------------------------------------------
-
-
-@inner
-def _new_trail(agents, kept):
-    """Make room for a trail, if one is recorded."""
-    longest, places = (_TRAIL, agents) if kept else (np.int64(0), np.int64(0))
-    state = np.zeros(4, np.int64)
-    state[_WALKED] = -1
-    return Trail(np.zeros(longest, np.int32), np.zeros(places, np.int64), np.zeros(longest, np.int64), state)
-
-
-@inner
-def _walk(sharer, trail):
-    """Add a sharer that explored to the trail."""
-    walked = trail.state[_WALKED]
-    if walked < _TRAIL:
-        trail.sharers[walked] = sharer
-        trail.state[_WALKED] += 1
-
-
-@inner
-def _look_for_circle(now, now_place, agents, n_active, trail):
-    """Start a round here. If one started at this place before, the trail goes in circles from there on."""
-    state, at_place = trail.state, now_place % agents
-    if state[_WALKED] < 0:
-        state[_WALKED], state[_ROUNDS] = 0, 0
-        for place in range(agents):
-            trail.round_of[place] = -1
-    walked = state[_WALKED]
-    if walked == _TRAIL:
-        return
-    before = trail.round_of[at_place]
-    if before >= 0:
-        state[_START], state[_ROUNDS] = before, walked // n_active - before
-        state[_PULLS] = now - trail.pull_of[before]
-        state[_WALKED] = _TRAIL
-    else:
-        trail.round_of[at_place] = walked // n_active
-        trail.pull_of[walked // n_active] = now
-
-
-@inner
-def _count_circles(quiet, pulls_left, actives, n_active, sharers, pointers, reader, trail, commits, outcome):
-    """Go round as often as fits into the quiet stretch and the pulls left; return how often."""
-    unread = np.int64(0)
-    for j in range(n_active):
-        unread = max(unread, outcome.counts[actives[j]] - reader.read[actives[j]])
-    rounds, pulls = trail.state[_ROUNDS], trail.state[_PULLS]
-    circles = min((quiet - 1 - unread) // rounds, pulls_left // pulls)
-    if circles <= 0:
-        return np.int64(0)
-    for walked in range(trail.state[_START] * n_active, (trail.state[_START] + rounds) * n_active):
-        sharer = trail.sharers[walked]
-        outcome.explore[sharers.entries[sharer]] += circles
-        explored_at(np.int64(sharers.places[sharer]), circles, commits.current, outcome.commit)
-    for j in range(n_active):
-        outcome.counts[actives[j]] += circles * rounds
-        pointers.lap[actives[j]] += circles * pulls
-    return circles
 
 
 # --- rewards and eliminations ---------------------------------------------------------------------------------
@@ -389,7 +302,7 @@ def _any_below(highest_lower, actives, n_active, bounds):
 @inner
 def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds, rank, outcome):
     """Eliminate by Eq. 1; return how many arms are left, and the highest lower bound of those eliminated."""
-    best = _best_of(actives, n_active, bounds.mean, rank)
+    best = best_of_actives(actives, n_active, bounds.mean, rank)
     staying = np.int64(0)
     for j in range(n_active):
         i = actives[j]
@@ -405,22 +318,6 @@ def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds,
         outcome.active[best] = True
         outcome.eliminated_step[best], outcome.eliminated_agent[best] = -1, -1
     return staying, frozen
-
-
-@inlined
-def _is_better(arm, other, mean, rank):
-    """Whether an arm has the higher mean, ties by the tie order."""
-    return mean[arm] > mean[other] or (mean[arm] == mean[other] and rank[arm] < rank[other])
-
-
-@inner
-def _best_of(actives, n_active, mean, rank):
-    """Return the active arm with the highest mean, ties by the tie order."""
-    best = actives[0]
-    for j in range(n_active):
-        if _is_better(actives[j], best, mean, rank):
-            best = actives[j]
-    return best
 
 
 @inner

@@ -22,6 +22,7 @@ from partage.engine.evidence_table import SIZE, evidence_between, loss_of, margi
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove
 from partage.engine.quiet import BY_COUNTS, CLOSED, CONTENDER, FROM, GONE, STOPPED, longest_quiet
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
+from partage.engine.stretch_circles import AT, follow, give_up, new_path, repeat, start_path, whole_circles
 from partage.engine.tally import clear
 from partage.evidence import apart, mixture_loss
 from partage.rules.indifference import is_indifferent
@@ -67,6 +68,8 @@ class Records(NamedTuple):
     read, modes, few
         In a quiet stretch: how many of its rewards are read, what its evidence says about opening it, and the arms
         that are not closed.
+    lowest, highest
+        Between which means it stays in a quiet stretch.
     """
 
     word: NDArray[np.uint64]
@@ -86,6 +89,8 @@ class Records(NamedTuple):
     read: NDArray[np.int64]
     modes: NDArray[np.int8]
     few: NDArray[np.int64]
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
 
 
 @inner
@@ -96,7 +101,7 @@ def _new_records(arms):
         np.zeros(arms), np.ones(arms), np.zeros(arms), np.zeros(arms), np.full(arms, CONTENDER),
         np.ones(arms, np.bool_), np.zeros(arms, np.int64), np.full(arms, _NONE), np.full(arms, math.inf),
         np.full(arms // _BLOCK + 1, math.inf), np.zeros(arms, np.int64), np.zeros(arms, np.int8),
-        np.zeros(arms, np.int64),
+        np.zeros(arms, np.int64), np.zeros(arms), np.zeros(arms),
     )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def play_by_evidence(game, rule, k0, k1, tie_order, order, sharers, tables, chec
     case, queue, records = new_case(rule, game.arms), new_queue(game.arms, sharers.firsts), _new_records(game.arms)
     checkpoint = _explore(
         game, rule, k0, k1, tie_order[0], rank, order, sharers, tables, checkpoints, curve, outcome, commits, case,
-        queue, records,
+        queue, records, new_path(game.arms, rule.lead, game.horizon >= FROM),
     )  # fmt: skip
     end = game.agents * game.horizon
     write_curve(checkpoint, end, checkpoints, game.agents, game.gaps, outcome.counts, commits, curve)
@@ -118,7 +123,7 @@ def play_by_evidence(game, rule, k0, k1, tie_order, order, sharers, tables, chec
 @uncounted
 def _explore(
     game, rule, k0, k1, leader, rank, order, sharers, tables, checkpoints, curve, outcome, commits, case, queue,
-    records,
+    records, path,
 ):  # fmt: skip
     """Play until nothing is explored any more; return the next checkpoint."""
     agents, arms, table, gaps = game.agents, game.arms, game.rewards, game.gaps
@@ -131,7 +136,7 @@ def _explore(
     keys, blocks, read, modes, few = records.keys, records.blocks, records.read, records.modes, records.few
     q_arms, q_pulls, ends, queued = queue.arms, queue.pulls, queue.ends, queue.queued
     sharer, lap = queue.sharer, queue.lap
-    current, commit = commits.current, outcome.commit
+    current, commit, walked = commits.current, outcome.commit, path.state
     by_clock, lead, threshold = rule.kind == IMED, rule.lead, rule.threshold
     clocked, all_pulls = rule.clocked, rule.all_pulls
     end = agents * game.horizon
@@ -140,7 +145,7 @@ def _explore(
     now, lap_start, now_place, place = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     checkpoint, clock, tick = np.int64(0), np.int64(0), np.int64(0)
     left, price = np.float64(all_pulls), 4.0 / all_pulls if all_pulls > 0 else 0.0
-    free, loss, ahead_own, ahead_total = 0.0, 0.0, 0.0, np.int64(0)
+    free, loss, ahead_own, ahead_total, log_clock = 0.0, 0.0, 0.0, np.int64(0), 0.0
     most, n_open, witness = np.int64(1), np.int64(0), _NONE
     n_awake, n_asleep, asleep_most, rebuilt = np.int64(0), np.int64(0), np.int64(0), False
     asleep_least, asleep_pace, off, enough = math.inf, math.inf, 0.0, 0.0
@@ -157,17 +162,17 @@ def _explore(
             move_to_front(q_arms, q_pulls, ends)
         head = ends[0]
         pull = q_pulls[head] if ends[1] > head else _FAR
-        anew, arm = False, leader
+        anew, relevel, demoted, arm = False, False, _NONE, leader
         if clocked and _TICKS[tick] <= min(pull, end):
             now, clock, tick = max(now, _TICKS[tick]), _TICKS[tick], tick + 1
             now_place = now % agents
             lap_start = now - now_place
-            left = np.float64(max(0, all_pulls - clock))
+            left, log_clock = np.float64(max(0, all_pulls - clock)), math.log(max(1.0, rule.clock * clock))
             if all_pulls > 0:
                 price = 4.0 / left if left > 0.0 else math.inf
             if counts[leader] == 0:
                 continue
-            anew = True
+            anew, relevel = True, by_clock or quiet > 0
             if quiet > 0:
                 _read_rewards(k0, k1, table, counts, sums, read, records, power)
                 quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
@@ -227,9 +232,28 @@ def _explore(
                             leader, opened[leader], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms,
                             q_pulls, ends, queued,
                         )  # fmt: skip
+                    if walked[AT] >= 0:
+                        follow(at, lead, ahead, most, few, n_few, counts, path)
+                        until = _TICKS[tick] if clocked else _FAR
+                        if checkpoint < len(checkpoints):
+                            until = min(until, checkpoints[checkpoint] * agents)
+                        times = whole_circles(
+                            quiet, now, now_place, min(until, end), lead, most, leader, few, n_few, modes, counts,
+                            read, opened, path,
+                        )  # fmt: skip
+                        if times > 0:
+                            pulls = repeat(
+                                times, now, leader, few, n_few, sharers, counts, read, queue, path, current, outcome
+                            )
+                            now, lap_start = now + pulls, lap_start + pulls
+                            for j in range(n_few):
+                                most = max(most, counts[few[j]])
+                            top = max(top, most, counts[leader])
                     continue
+                give_up(quiet, path)
                 _read_rewards(k0, k1, table, counts, sums, read, records, power)
-                quiet, patience, highest, anew = np.int64(0), np.int64(0), _highest_but(leader, mean), True
+                quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
+                anew, relevel = True, True
             else:
                 reward = next_reward(k0, k1, table, arm, counts[arm] - 1, TAPE, word, group_of)
                 total[arm] += np.int64(reward)
@@ -254,7 +278,7 @@ def _explore(
                     highest = max(highest, mean[before])
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
-                anew = True
+                anew, demoted = True, before
                 state[leader], witness = CONTENDER, _NONE
                 if not active[leader]:
                     active[leader] = True
@@ -305,8 +329,8 @@ def _explore(
                 i = awake[j] if everything else arm
                 if counts[i] > 0:
                     found = evidence_between(counts[i], total[i], own[i], ahead, ahead_total, ahead_own, power)
-                    if anew or i == arm:
-                        level[i] = worth_knowing(rule.clock * clock, counts[i])
+                    if relevel or i == arm or i == demoted:
+                        level[i] = _level_of(log_clock - _log_of(counts[i], logs))
                     opened[i] = found <= level[i]
                     if abs(found - level[i]) <= slip:
                         opened[i] = apart(counts[i], sums[i], ahead, sums[leader]) <= worth_knowing(
@@ -336,7 +360,7 @@ def _explore(
                 i = awake[j] if everything else arm
                 if counts[i] == 0:
                     continue
-                if anew or i == arm:
+                if relevel or i == arm or i == demoted:
                     level[i] = threshold + loss_of(counts[i], total[i], losses, halves)
                     inverse[i] = 1.0 / counts[i]
                 found = evidence_between(counts[i], total[i], own[i], ahead, ahead_total, ahead_own, power)
@@ -493,7 +517,11 @@ def _explore(
         # 8. How long rewards need not be read.
         patience -= 1
         if patience <= 0 and top >= FROM:
-            quiet = longest_quiet(rule, clock, price, longest, leader, counts, total, state, modes)
+            until = min(_TICKS[tick], end) if clocked else end
+            quiet = longest_quiet(
+                k0, k1, table, rule, clock, price, min(2 * longest, until - now), leader, counts, total, state, modes,
+                records.lowest, records.highest,
+            )  # fmt: skip
             longest, patience, n_few = max(quiet, np.int64(64)), 64 + 4 * arms, np.int64(0)
             if quiet > 0:
                 for i in range(arms):
@@ -501,6 +529,7 @@ def _explore(
                     if modes[i] != CLOSED:
                         few[n_few] = i
                         n_few += 1
+                start_path(quiet, now, now_place, most, opened, path)
 
     if quiet > 0:
         _read_rewards(k0, k1, table, counts, sums, read, records, power)
@@ -579,6 +608,12 @@ def _most_of(leader, counts, state):
         if i != leader and state[i] == CONTENDER:
             most = max(most, counts[i])
     return most
+
+
+@inlined
+def _level_of(x):
+    """Return the evidence up to which exploring pays, as `worth_knowing` does up to rounding."""
+    return x - 0.5 - 0.5 * math.log(max(1.0, x))
 
 
 @inlined

@@ -102,7 +102,8 @@ def finish_commits(end, order, commits, outcome):
             running += outcome.commit[row, place]
             outcome.commit[row, place] = running
         if moved:
-            by_place[:] = outcome.commit[row, :agents]
+            for place in range(agents):  # `by_place[:] = …` takes two seconds to compile, for its error message
+                by_place[place] = outcome.commit[row, place]
             for place in range(agents):
                 outcome.commit[row, order[place]] = by_place[place]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.betting import LOG_MIXED
-from partage.compiled import compiled, inlined, inner
+from partage.compiled import compiled, inlined, uncounted
 from partage.engine.bets import evidence_against, is_beaten, new_bets, settle_bets
 from partage.evidence import apart, free_evidence, mixture_loss
 from partage.rules.balanced_glr import is_behind
@@ -70,7 +70,7 @@ def new_case(rule, arms):
     return Case(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_), bets)
 
 
-@inner
+@uncounted
 def best_of(arms_in, counts, sums, rank):
     """Return the arm with the highest mean among these, ties by the tie order; -1 if there is none.
 
@@ -106,7 +106,7 @@ def revise(rule, two_log, arm, reward, counts, sums, active, public, rank, leade
     return best_of(active, counts, sums, rank)
 
 
-@inner
+@uncounted
 def _leaving_by_radius(two_log, counts, sums, active, case):
     """Mark the arms that Eq. 1 eliminates; it compares with all arms."""
     highest = -math.inf
@@ -118,7 +118,7 @@ def _leaving_by_radius(two_log, counts, sums, active, case):
         case.leaving[arm] = active[arm] and upper <= highest
 
 
-@inner
+@uncounted
 def _leaving_by_evidence(threshold, arm, counts, sums, active, case):
     """Compare `arm`, whose record has changed, with every other arm; mark the worse arm of each separated pair."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
@@ -134,7 +134,7 @@ def _leaving_by_evidence(threshold, arm, counts, sums, active, case):
                     case.leaving[low] = True
 
 
-@inner
+@uncounted
 def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case):
     """Revise by Balanced-GLR: the leader, arms never broadcast and arms not separated from the leader are active."""
     case.loss[arm] = mixture_loss(counts[arm], sums[arm])
@@ -154,7 +154,7 @@ def _revise_glr(threshold, arm, counts, sums, active, public, rank, leader, case
     return leader
 
 
-@inner
+@uncounted
 def _revise_by_betting(threshold, arm, reward, counts, sums, active, rank, before, case):
     """Revise by Balanced-GLR with evidence by betting: eliminate every arm that is beaten, for good."""
     led = arm == before and counts[arm] > 1  # nothing leads before the first broadcast
@@ -195,7 +195,7 @@ def open_arms(rule, clock, counts, sums, active, leader, case):
     return n_active
 
 
-@inner
+@uncounted
 def _open_by_clock(rule, clock, counts, active, leader, case):
     """Open the arms by Shared-IMED."""
     most = 1
@@ -208,7 +208,7 @@ def _open_by_clock(rule, clock, counts, active, leader, case):
     case.opened[leader] = counts[leader] <= rule.lead * most
 
 
-@inner
+@uncounted
 def _open_by_pace(rule, clock, counts, sums, active, leader, case):
     """Open the arms by Balanced-GLR; none if exploring no longer pays."""
     slowest, most, worth = math.inf, 1, 0
@@ -232,7 +232,7 @@ def _open_by_pace(rule, clock, counts, sums, active, leader, case):
     case.opened[leader] = n_open == 0 or counts[leader] <= rule.lead * most
 
 
-@inner
+@uncounted
 def _stops(rule, clock, arm, counts, sums, active, leader, case):
     """Whether a contender is no longer worth exploring."""
     if arm == leader or not active[arm] or counts[arm] == 0:

@@ -16,7 +16,7 @@ from partage.engine.tally import Tally, outcome_of, uneven_of
 from partage.engine.uneven_table import can_jump
 from partage.game import Game
 from partage.rules import RULES
-from partage.rules.rule import Rule
+from partage.rules.rule import Rule, is_compiled
 from partage.sharing import Sharing
 
 
@@ -26,6 +26,7 @@ def play_runs(
     keys: NDArray[np.uint64],
     checkpoints: Sequence[int] | NDArray[np.int64] = (),
     reference: bool = False,
+    again: Run | None = None,
 ) -> Iterator[Run]:
     """Play one run for each key and yield it.
 
@@ -34,13 +35,16 @@ def play_runs(
     game
         What is played. Random parts of it are drawn for each run.
     rule
-        How agents decide. A built-in rule is played by its kernel, any other by the reference.
+        How agents decide. A built-in rule is played by its kernel, one with `compiled = True` by `engine.own`, and
+        any other by the reference.
     keys
         The keys of the runs (`partage.engine.rewards.run_keys`).
     checkpoints
         Steps up to which the overall regret is recorded in `Run.curve`, in increasing order.
     reference
         Play pull by pull in plain Python, whatever the rule.
+    again
+        A run of an earlier call with the same game, rule and checkpoints. It is written over.
 
     Yields
     ------
@@ -49,7 +53,7 @@ def play_runs(
     """
     steps = np.array(checkpoints, dtype=np.int64)
     kernel = None if reference or by_reference(game, rule) else _kernel(rule)
-    run: Run | None = None
+    run = again
     for key in keys:
         if run is None or game.random:
             run = Run(game_of_run(game, rule, key), steps)
@@ -71,7 +75,7 @@ def _take(run: Run, tally: Tally) -> None:
 
 def has_kernel(rule: Rule) -> bool:
     """Whether the rule is played by a kernel; any other is played by the reference, which is slow."""
-    return type(rule) in RULES.values()
+    return type(rule) in RULES.values() or is_compiled(rule)
 
 
 def by_reference(game: Game, rule: Rule) -> bool:
@@ -82,7 +86,8 @@ def by_reference(game: Game, rule: Rule) -> bool:
 def _plays_uneven(rule: Any) -> bool:
     """Whether kernels play uneven games by this rule: if it decides from what was told alone, and nobody may lie."""
     kernel = _kernel(rule)
-    return not rule.private and not rule.tolerate and (hasattr(kernel, "rule_table") or _is_complete(kernel))
+    plays = hasattr(kernel, "rule_table") or _is_complete(kernel)
+    return plays and not rule.private and not rule.tolerate
 
 
 def _is_complete(kernel: ModuleType | None) -> bool:
@@ -104,8 +109,10 @@ def game_of_run(game: Game, rule: Rule, key: NDArray[np.uint64]) -> Game:
 
 
 def _kernel(rule: Any) -> ModuleType | None:
-    """Return the module with the kernel of a rule; None for a rule that is not built in."""
-    return import_module(f"partage.engine.{rule.kernel}") if has_kernel(rule) else None
+    """Return the module with the kernel of a rule; None for a rule that only the reference plays."""
+    if not has_kernel(rule):
+        return None
+    return import_module(f"partage.engine.{'own' if is_compiled(rule) else rule.kernel}")
 
 
 def _play(run: Run, rule: Any, kernel: ModuleType) -> None:

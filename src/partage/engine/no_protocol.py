@@ -60,4 +60,5 @@ def play_no_protocol(game, k0, k1, tie_order, order, checkpoints, curve, outcome
                 own_counts[agent, arm] += 1
         checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, game.gaps, pulled, curve)
     for agent in range(agents):
-        outcome.commit[:, agent] = own_counts[agent]
+        for arm in range(arms):
+            outcome.commit[arm, agent] = own_counts[agent, arm]

@@ -107,4 +107,5 @@ def play_with_hidden_arms(game, rule, k0, k1, tie_order, order, checkpoints, cur
                 best[agent], highest[agent] = _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log)
         checkpoint = add_to_curve(checkpoint, step + 1, checkpoints, game.gaps, pulled, curve)
     for agent in range(agents):
-        outcome.commit[:, agent] = own_counts[agent]
+        for arm in range(game.arms):
+            outcome.commit[arm, agent] = own_counts[agent, arm]

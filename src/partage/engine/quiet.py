@@ -1,9 +1,9 @@
-"""Quiet stretches of Balanced-GLR and Shared-IMED: broadcasts whose rewards, whatever they are, change no decision.
+"""Quiet stretches of Balanced-GLR and Shared-IMED: broadcasts whose rewards change no decision.
 
-Within a stretch, means move least and most if all rewards are 0 or all are 1, and evidence rises with both counts,
-with the leader's mean and as the other mean falls. So bounds on the evidence at the ends hold all along. If they
-leave the leader, the state of every arm and the side of its threshold on which its evidence is, then the open arms
-depend on counts alone (docs/engine.md).
+Evidence rises with both counts, with the leader's mean and as the other mean falls. So a band in which each mean
+stays bounds the evidence all along a stretch. In a short stretch the band is the widest that any rewards allow, in a
+long one it is that of the rewards on the tape, read ahead. If the bounds leave the leader, the state of every arm and
+the side of its threshold on which its evidence is, then the open arms depend on counts alone (docs/engine.md).
 """
 
 import math
@@ -12,6 +12,7 @@ import numpy as np
 
 from partage.compiled import inlined, uncounted
 from partage.engine.decisions import IMED
+from partage.engine.rewards import TAPE, bernoulli_word, ones
 from partage.evidence import apart, free_evidence
 from partage.rules.shared_imed import worth_knowing
 
@@ -19,16 +20,22 @@ CLOSED, OPEN, BY_COUNTS = np.int8(0), np.int8(1), np.int8(2)  # the evidence clo
 GONE, STOPPED, CONTENDER = np.int8(0), np.int8(1), np.int8(2)
 FROM = np.int64(1000)  # broadcasts of an arm from which on stretches are looked for
 _SHORTEST, _LONGEST = np.int64(16), np.int64(2**40)
+_FEW, _MANY = np.int64(8), np.int64(64)  # rewards between two means that are read ahead, of a short and a long record
 
 
 @uncounted
-def longest_quiet(rule, clock, price, longest, leader, counts, total, state, modes):
-    """Return how many rewards of each arm need not be read: up to twice `longest`, 0 if too few; write the modes."""
+def longest_quiet(k0, k1, table, rule, clock, price, most, leader, counts, total, state, modes, lowest, highest):
+    """Return how many rewards of each arm need not be read: up to `most`, 0 if too few; write the modes."""
     if not _modes_now(rule, clock, leader, counts, total, state, modes):
         return np.int64(0)
-    pulls = min(2 * longest, _LONGEST)
+    pulls = min(most, _LONGEST)
     while pulls >= _SHORTEST:
-        if _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes):
+        for i in range(len(counts)):
+            if i == leader or modes[i] != CLOSED:
+                lowest[i], highest[i] = band(k0, k1, table.first[i], i, counts[i], total[i], pulls)
+            else:
+                lowest[i] = highest[i] = total[i] / counts[i]
+        if _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes, lowest, highest):
             return pulls
         pulls >>= 1
     return np.int64(0)
@@ -64,10 +71,35 @@ def _modes_now(rule, clock, leader, counts, total, state, modes):
 
 
 @uncounted
-def _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes):
-    """Whether `pulls` more rewards of the leader and of each arm that is not closed change nothing but counts."""
+def band(k0, k1, mean, arm, count, total, pulls):
+    """Return bounds on the mean of an arm until it has `pulls` more rewards."""
+    stop, step = count + pulls, _FEW if count < 64 * _MANY else _MANY
+    if pulls < 2 * step:
+        return total / stop, (total + pulls) / stop
+    lowest, highest, entry, group, word = total / count, total / count, count, np.int64(-1), np.uint64(0)
+    while entry < stop:
+        if entry >> 6 != group:
+            group = entry >> 6
+            word = bernoulli_word(k0, k1, mean, group, arm, TAPE)
+        until = min(stop, (entry // step + 1) * step)
+        bits = word >> np.uint64(entry & 63)
+        if until - entry < 64:
+            bits &= (np.uint64(1) << np.uint64(until - entry)) - np.uint64(1)
+        lowest = min(lowest, total / until)
+        total += ones(bits)
+        highest = max(highest, total / entry)
+        entry = until
+    return lowest, highest
+
+
+@uncounted
+def _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes, lowest, highest):
+    """Whether `pulls` more rewards of the leader and of each arm that is not closed change nothing but counts.
+
+    Until then, means stay between `lowest` and `highest`.
+    """
     ahead, paid = counts[leader], np.float64(total[leader])
-    last, lowest = ahead + pulls, paid / (ahead + pulls)
+    last, worst, best = ahead + pulls, lowest[leader], highest[leader]
     off = 1e-6 + 1e-13 * last
     least_free, most_free = free_evidence(ahead), free_evidence(last)
     least_loss, most_loss = _losses(ahead, paid, last)
@@ -76,11 +108,10 @@ def _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes)
         if i == leader:
             continue
         count, won, moves = counts[i], np.float64(total[i]), (pulls if modes[i] != CLOSED else 0)
-        highest = (won + moves) / (count + moves)
-        if highest >= lowest - 1e-12:
+        if highest[i] >= worst - 1e-12:
             return False
-        least = apart(count, count * highest, ahead, ahead * lowest)
-        most = apart(count + moves, won, last, paid + pulls)
+        least = apart(count, count * highest[i], ahead, ahead * worst)
+        most = apart(count + moves, (count + moves) * lowest[i], last, last * best)
         if rule.kind == IMED:
             if modes[i] == CLOSED and least <= worth_knowing(rule.clock * clock, count) + off:
                 return False
@@ -110,9 +141,9 @@ def _stays_quiet(rule, clock, price, pulls, leader, counts, total, state, modes)
     for i in range(len(counts)):
         if i == leader or i == slow or state[i] != CONTENDER:
             continue
-        count, won, moves = counts[i], np.float64(total[i]), (pulls if modes[i] != CLOSED else 0)
-        least = apart(count, count * ((won + moves) / (count + moves)), ahead, ahead * lowest)
-        most = apart(count + moves, won, last, paid + pulls)
+        count, moves = counts[i], (pulls if modes[i] != CLOSED else 0)
+        least = apart(count, count * highest[i], ahead, ahead * worst)
+        most = apart(count + moves, (count + moves) * lowest[i], last, last * best)
         if slow >= 0 and least / (count + moves) <= most_pace * (1.0 + 1e-9):
             return False
         if modes[i] == CLOSED and least <= most_enough + off:

@@ -2,7 +2,6 @@
 
 import heapq
 import math
-import operator
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +16,8 @@ from partage.board import MOST_LAPSES, Board, Pull, Record
 from partage.clock import next_tick, rounded
 from partage.engine import rewards as tape
 from partage.engine.tally import Floats, Ints, Tally, always_shared, gaps_by_phase, phase_at, reward_rows, row_numbers
-from partage.errors import RuleError
 from partage.game import Game
-from partage.rules.rule import Rule, decider
+from partage.rules.rule import Rule, checked_pull, decider
 from partage.sharing import Sharing
 from partage.tape import DELAYS, Draws, uniform_at
 
@@ -35,27 +33,6 @@ def watched(callback: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         _watching.remove(callback)
-
-
-def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pull:
-    """Return what the rule of this name decided for an agent that shares these arms, if the game allows it."""
-    try:
-        arm, share = pull
-    except (TypeError, ValueError):
-        raise RuleError(
-            f"`decide` of the rule {name} returned {pull!r}; it must return a partage.board.Pull: the arm, and "
-            "whether to broadcast the reward."
-        ) from None
-    allowed = f"it must be one of 0 to {arms - 1}"
-    try:
-        arm = operator.index(arm)
-    except TypeError:
-        raise RuleError(f"The rule {name} pulled {arm!r}; {allowed}.") from None
-    if not 0 <= arm < arms:  # a negative one would count from the last arm
-        raise RuleError(f"The rule {name} pulled arm {arm}; {allowed}.")
-    if share and arm not in shares:
-        raise RuleError(f"The rule {name} broadcast arm {arm}, but the agent shares {sorted(shares)}.")
-    return Pull(arm, bool(share))
 
 
 def decision(

@@ -8,13 +8,13 @@ import numpy as np
 
 from partage.board import Board, Pull, Record
 from partage.clock import next_tick, rounded
-from partage.engine.reference import checked_pull, decision
+from partage.engine.reference import decision
 from partage.engine.tally import Tally
 from partage.envs.environments import BanditEnv, env
 from partage.envs.world import observation
 from partage.errors import InputError
 from partage.game import Game
-from partage.rules.rule import Rule, decider
+from partage.rules.rule import Rule, checked_pull, decider
 from partage.sharing import Sharing
 from partage.simulate.chunk import checked_rule
 from partage.tape import Draws

@@ -77,8 +77,8 @@ def _sentences(view: AccountView) -> list[str]:
     fee = f", with the operator's fee of {view.fee:.0%}," if view.fee else ""
     if view.prepaid:
         found.append(
-            f"All {view.members:,} members pay the same charge: what is compensated in all{fee} divided by their "
-            f"number, and at most the {money(view.prepaid)} that each prepaid (D)."
+            f"Every member pays the same charge: what is compensated in all{fee} divided by the number of members "
+            f"({view.members:,}), and at most the {money(view.prepaid)} that each prepaid (D)."
         )
     elif view.ceiling is not None:
         common = "its ceiling" if view.common_charge is None else f"the common charge of {money(view.common_charge)}"

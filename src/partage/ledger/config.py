@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from partage.board import Board, Pull, Record
 from partage.errors import InputError
@@ -19,6 +19,7 @@ from partage.ledger.fields import (
     LONGEST_CURRENCY,
     LONGEST_HORIZON,
     MOST_ARMS,
+    MOST_HISTORY,
     MOST_MONEY,
     MOST_PAID_ARMS,
     MOST_PLAYED_ARMS,
@@ -29,8 +30,9 @@ from partage.ledger.fields import (
     checked_text,
     not_allowed,
 )
+from partage.ledger.own_rules import make_own, own_rule
 from partage.ledger.refusals import invalid
-from partage.rules import Rule, live_parameters, live_rules, make_rule
+from partage.rules import OWN_RULES, Parameter, Rule, live_parameters, live_rules, make_rule
 from partage.rules.network_glr import check_arms
 from partage.rules.weighing import Weighed
 from partage.settle import ALONE, SETTLEMENTS, Settlement, settlement_for
@@ -73,6 +75,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         The least time between two claims of one member, in seconds.
     signed
         Whether members sign their requests, so that nobody else can make them in their names.
+    histories
+        How many past rewards of each arm that it shares a member may attach (docs/histories.md); 0: none.
+    most_arms
+        The largest number of arms, if the operator may add some later; None: there are no others.
     """
 
     name: str
@@ -92,6 +98,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claim_interval: float = 0.0
     signed: bool = False
     currency: str | None = None
+    histories: int = 0
+    most_arms: int | None = None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -118,7 +126,7 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         raise not_allowed("arms")
     if not 2 <= config.horizon <= LONGEST_HORIZON or config.horizon != int(config.horizon):
         raise not_allowed("horizon")
-    if config.rule not in live_rules():
+    if config.rule not in live_rules() or (config.rule in OWN_RULES and format < 7):
         raise not_allowed("rule")
     if not 0 <= config.fee <= 100:
         raise not_allowed("fee")
@@ -131,13 +139,14 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
     balance = _checked_balance(config.rule, config.balance)
     parameters = _checked_parameters(config.rule, config.parameters)
     rule = _checked_rule(config.rule, balance, parameters)
-    _check_compared(rule, len(arms))
+    places = _checked_most_arms(config.most_arms, len(arms)) if format > 6 else len(arms)
+    _check_compared(rule, places)
     name = _checked_settlement(config, rule, format)
     prepaid, underwriting = _checked_sureties(config, name) if format > 3 else (None, None)
     settlement = settlement_for(name, rule, 0.0, config.alone, config.coverage, prepaid)
     if format > 4:
-        _check_size(settlement, len(arms))
-    recorded = {
+        _check_size(settlement, places)
+    recorded: dict[str, Any] = {
         "name": title,
         "arms": tuple(arms),
         "horizon": int(config.horizon),
@@ -155,12 +164,18 @@ def checked_config(config: Config, format: int = FORMAT) -> dict[str, Any]:
         "claim_interval": float(config.claim_interval),
         "signed": config.signed,
         "currency": _checked_currency(config.currency) if isinstance(config.currency, str) else UNSET,
+        "histories": _checked_histories(config.histories or 0, rule, settlement) or UNSET,
+        "most_arms": places if places > len(arms) else UNSET,
     }
+    if config.rule in OWN_RULES:
+        recorded["rule_source"] = OWN_RULES[config.rule].source
     return recorded | dict.fromkeys(_LATER[format], UNSET)
 
 
 # The fields that a format does not have.
-_LATER: dict[int, tuple[str, ...]] = {7: (), 6: (), 5: ("currency",), 4: ("signed", "currency")}
+_LATER: dict[int, tuple[str, ...]] = {7: (), 6: ("histories", "most_arms")}
+_LATER[5] = ("currency", *_LATER[6])
+_LATER[4] = ("signed", *_LATER[5])
 _LATER[3] = ("prepaid", "underwriting", "claim_interval", *_LATER[4])
 _LATER[2] = _LATER[1] = ("parameters", "alone", "coverage", *_LATER[3])
 
@@ -171,6 +186,34 @@ def _checked_currency(currency: str) -> str:
     if len(found) > LONGEST_CURRENCY:
         raise not_allowed("currency")
     return found
+
+
+def _checked_most_arms(most: int | UnsetType | None, arms: int) -> int:
+    """Return the largest number of arms: at least as many as there are, and just as many unless it is given."""
+    if most is None or most is UNSET:
+        return arms
+    if not arms <= most <= MOST_ARMS:
+        raise not_allowed("most_arms")
+    return most
+
+
+def _checked_histories(histories: int, rule: "LiveRule", settlement: Settlement) -> int:
+    """Return how many past rewards a member may attach, which must fit the rule and the settlement."""
+    if not 0 <= histories <= MOST_HISTORY:
+        raise not_allowed("histories")
+    if histories and settlement.name == "paper":
+        sentence = (
+            "The settlement paper charges for every reward on the board, and past ones were not pulled here; "
+            "leave the histories out, or use another settlement."
+        )
+        raise invalid("histories", sentence)
+    if histories and rule.by_contrasts:
+        sentence = (
+            f"The rule {rule.name} needs to know how pulls were chosen, and of past ones nobody does; "
+            "leave the histories out, or use another rule."
+        )
+        raise invalid("histories", sentence)
+    return histories
 
 
 def _check_compared(rule: "LiveRule", arms: int) -> None:
@@ -196,7 +239,9 @@ def _checked_rule(name: str, balance: float | str | None, parameters: dict[str, 
     """Return the rule, whose parameters must fit each other."""
     try:
         return live_rule(name, balance, parameters)
-    except InputError:
+    except InputError as error:
+        if name in OWN_RULES:
+            raise invalid("parameters", str(error)) from None
         if not parameters.get("tolerate"):
             raise
         sentence = "Evidence by betting tolerates no liars; set tolerate to 0, or evidence to likelihood."
@@ -221,6 +266,18 @@ class LiveRule(Rule, Protocol):
     @property
     def by_contrasts(self) -> bool:
         """Whether it compares arms within members only."""
+
+    @property
+    def eliminates(self) -> bool:
+        """Whether it ever eliminates an arm."""
+
+    @property
+    def by_intervals(self) -> bool:
+        """Whether it eliminates an arm once the arm's interval lies below another's."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What can be set."""
 
     @property
     def settlements(self) -> tuple[str, ...]:
@@ -259,12 +316,15 @@ def live_rule(
     name: str, balance: float | str | None, parameters: Mapping[str, bool | int | float | str] | None = None
 ) -> LiveRule:
     """Return the rule of a collaboration. A balance of "inf" is how JSON says infinity."""
-    rule: LiveRule = make_rule(name, balance=None if balance is None else float(balance), **(parameters or {}))
+    given = {"balance": None if balance is None else float(balance), **(parameters or {})}
+    rule: LiveRule = make_own(OWN_RULES[name], given) if name in OWN_RULES else make_rule(name, **given)
     return rule
 
 
 def rule_of(create: Create) -> LiveRule:
     """Return the rule of a collaboration as it was created: formats 1 and 2 state no parameters but `balance`."""
+    if create.rule_source is not UNSET:
+        own_rule(create.rule, create.rule_source)  # refuses another one of this name
     if create.parameters is UNSET:
         return live_rule(create.rule, create.balance, _FIRST_TERMS.get(create.rule))
     return live_rule(create.rule, create.balance, create.parameters)

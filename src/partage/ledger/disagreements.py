@@ -9,7 +9,7 @@ from partage.ledger.state import State
 
 def disagreement_views(state: State) -> list[Disagreement]:
     """Return which members see arms differently, by what is on the board."""
-    arms = state.config.arms
+    arms = state.arms
 
     def name(member: Hashable) -> str:
         return state.members[str(member)].name

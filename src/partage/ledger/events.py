@@ -30,7 +30,11 @@ format release terms
                events name arms whose sharers have all used their horizons; such an arm does not hold others back.
                Where commits are paid, a member whose claim is open may commit, though it shares an open arm.
                The configuration may state a `currency`.
-7      0.2     What formats up to 6 know, so far.
+7      0.2     A collaboration may play by a rule of one's own: the first event then states `rule_source`.
+               The configuration may state `histories`: how many past rewards of an arm a member may attach. An
+               `attach` adds them to the record as evidence. They are nobody's pulls, and are not paid.
+               The configuration may state `most_arms`, and `arm` events then add arms, up to that number. Thresholds
+               and the tie order are those of that many arms.
 ====== ======= ===================================================================================================
 """
 
@@ -97,6 +101,12 @@ class Create(Event, frozen=True, kw_only=True, tag="create"):
     tie_commitment: str | UnsetType = UNSET
     # From format 6 on, if it is stated: what amounts of money are in.
     currency: str | UnsetType = UNSET
+    # From format 7 on, for a rule of one's own: the SHA-256 of its module's file, in hex.
+    rule_source: str | UnsetType = UNSET
+    # From format 7 on, if it is not 0: how many past rewards of each arm a member may attach.
+    histories: int | UnsetType = UNSET
+    # From format 7 on, if arms may be added: the largest number of them.
+    most_arms: int | UnsetType = UNSET
 
 
 class Join(Requested, frozen=True, kw_only=True, tag="join"):
@@ -222,6 +232,21 @@ class Leave(Requested, frozen=True, kw_only=True, tag="leave"):
     agent: str
 
 
+class Attach(Requested, frozen=True, kw_only=True, tag="attach"):
+    """A member attaches its past rewards of an arm, in their order (from format 7 on).
+
+    They were seen before its first pull here, and count as evidence only. `version` is the board's version with them,
+    and `active` lists the active arms after them, if they changed.
+    """
+
+    agent: str
+    arm: Arm
+    rewards: tuple[float, ...]
+    version: int
+    active: tuple[Arm, ...] | UnsetType = UNSET
+    request: str | None = None
+
+
 class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
     """The operator takes an agent's broadcasts out of the record, for a public reason (from format 4 on).
 
@@ -233,6 +258,12 @@ class SetAside(Event, frozen=True, kw_only=True, tag="set-aside"):
     reason: str
     version: int
     active: tuple[Arm, ...]
+
+
+class AddArm(Event, frozen=True, kw_only=True, tag="arm"):
+    """The operator adds an arm, whose number is the next one (from format 7 on)."""
+
+    name: str
 
 
 class Rotate(Requested, frozen=True, kw_only=True, tag="rotate"):
@@ -321,7 +352,9 @@ AnyEvent = (
     | Tick
     | Consent
     | Leave
+    | Attach
     | SetAside
+    | AddArm
     | Rotate
     | Revoke
     | Remove

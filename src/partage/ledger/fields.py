@@ -21,6 +21,7 @@ MOST_PLAYED_ARMS = 10  # where ceilings are measured by plays of 2-UCB, which ta
 MOST_INVITES = 1000
 MOST_HOURS = 8760
 MOST_RUNS = 1000  # in one report of commit pulls
+MOST_HISTORY = 1000  # past rewards of one arm that one member may attach: each of them costs as much as a tell
 LONGEST_NAME = 100
 LONGEST_CURRENCY = 12
 LONGEST_REASON = 500
@@ -41,7 +42,6 @@ _ALLOWED = {
     "arms": f"a list of 1 to {MOST_ARMS:,} different names of 1 to {LONGEST_NAME} characters, in whatever case",
     "arms[]": _NAME,
     "horizon": f"a whole number from 2 to {LONGEST_HORIZON:,}",
-    "rule": "one of " + ", ".join(live_rules()),
     "balance": 'a number of at least 1, or "inf"',
     "parameters": "an object with parameters of the rule: texts, numbers, true or false",
     "settlement": "one of " + ", ".join(SETTLEMENTS),
@@ -58,6 +58,8 @@ _ALLOWED = {
     "claim_interval": (f"a number from 0 to {LONGEST_CLAIM:,}: the least seconds between two claims of one member"),
     "currency": f"a text of 1 to {LONGEST_CURRENCY} characters: what amounts are in, such as EUR or hours",
     "signed": "true or false: whether members sign their requests",
+    "most_arms": f"a whole number from the number of arms to {MOST_ARMS:,}: how many there may be later",
+    "histories": f"a whole number from 0 to {MOST_HISTORY:,}: past rewards that each member may attach for each arm",
     "invites": f"a whole number from 0 to {MOST_INVITES:,}",
     "hours": f"a number above 0, at most {MOST_HOURS:,}",
     "reason": f"a text of 1 to {LONGEST_REASON} characters, {_VISIBLE}",
@@ -72,6 +74,8 @@ _ALLOWED = {
     "explore_only": "true or false",
     "pull": "the number of a pull that ask returned",
     "reward": "a number from 0 to 1",
+    "rewards": f"a list of 1 to {MOST_HISTORY:,} numbers from 0 to 1, as many as the collaboration takes",
+    "rewards[]": "a number from 0 to 1",
     "runs": f"a list of at most {MOST_RUNS:,} {{version, arm, pulls}}, with at least one pull here or in unnamed",
     "unnamed": "a whole number of at least 0",
     "version": "a whole number of at least 0: a version of the board",
@@ -102,6 +106,8 @@ LIMITS: dict[str, dict[str, Any]] = {
     "underwriting": {"minimum": 0, "maximum": MOST_MONEY},
     "claim_interval": {"minimum": 0, "maximum": LONGEST_CLAIM},
     "currency": _text(LONGEST_CURRENCY),
+    "histories": {"minimum": 0, "maximum": MOST_HISTORY},
+    "most_arms": {"minimum": 1, "maximum": MOST_ARMS},
     "invites": {"minimum": 0, "maximum": MOST_INVITES},
     "NewInvites.invites": {"minimum": 1, "maximum": MOST_INVITES},
     "hours": {"exclusive_minimum": 0, "maximum": MOST_HOURS},
@@ -113,6 +119,8 @@ LIMITS: dict[str, dict[str, Any]] = {
     "tie_commitment": {"pattern": "^[0-9a-f]{64}$"},
     "nonce": {"pattern": "^[0-9a-f]{32}$"},
     "reward": {"minimum": 0, "maximum": 1},
+    "rewards": {"min_items": 1, "max_items": MOST_HISTORY},
+    "rewards[]": {"minimum": 0, "maximum": 1},
     "runs": {"max_items": MOST_RUNS},
     "unnamed": {"minimum": 0},
     "version": {"minimum": 0},
@@ -130,6 +138,8 @@ def allowed(field: str) -> str:
     ('a number from 0 to 1', 'a whole number of at least 1')
     """
     name = re.sub(r"\[\d*\]$", "[]", field.rsplit(".", 1)[-1])
+    if name == "rule":  # more may be loaded
+        return "one of " + ", ".join(live_rules())
     return _ALLOWED.get(name) or _ALLOWED[name.split("[")[0]]
 
 
@@ -248,6 +258,16 @@ def checked_reward(reward: float) -> float:
     if not 0 <= reward <= 1:
         raise not_allowed("reward")
     return reward
+
+
+def checked_rewards(rewards: Sequence[float]) -> tuple[float, ...]:
+    """Return past rewards, each in [0, 1]."""
+    if not 1 <= len(rewards) <= MOST_HISTORY:
+        raise not_allowed("rewards")
+    for place, reward in enumerate(rewards):
+        if not 0 <= reward <= 1:
+            raise not_allowed(f"rewards[{place}]")
+    return tuple(float(reward) for reward in rewards)
 
 
 def checked_arms(field: str, names: Sequence[str], arms: Mapping[str, int]) -> list[int]:

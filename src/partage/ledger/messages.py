@@ -23,6 +23,12 @@ class NewCollaboration(Config, frozen=True, kw_only=True):
     request: str | None = None
 
 
+class NewArm(Body, frozen=True, kw_only=True):
+    """An arm to add."""
+
+    name: str
+
+
 class NewInvites(Body, frozen=True, kw_only=True):
     """Invites to make: how many, and for how many hours each can be used."""
 
@@ -89,6 +95,14 @@ class Consent(Body, frozen=True, kw_only=True):
     """The arms to share from now on."""
 
     shares: list[str]
+    request: str | None = None
+
+
+class Attach(Body, frozen=True, kw_only=True):
+    """Past rewards of an arm that the agent shares, in their order. Each arm's are attached once."""
+
+    arm: str
+    rewards: list[float]
     request: str | None = None
 
 
@@ -205,7 +219,8 @@ class ArmOnBoard(Struct):
 
     `lapses` counts the claims that ended without a report since the last broadcast. From the third on the arm is
     `stalled`: other arms no longer wait for it. An arm is also stalled if it is `used_up`: all its sharers have used
-    their horizons. `settleable` is false where members may lie and too few of them share the arm.
+    their horizons. `settleable` is false where members may lie and too few of them share the arm. `attached` counts
+    those of the `broadcasts` that are past rewards: evidence that nobody is paid for.
     """
 
     name: str
@@ -222,6 +237,7 @@ class ArmOnBoard(Struct):
     stalled: bool = False
     settleable: bool = True
     used_up: bool = False
+    attached: int = 0
 
 
 class OpenClaim(Struct):
@@ -309,7 +325,7 @@ class Drawing(Struct):
 
 
 class BoardView(Struct):
-    """The board. `version` counts broadcasts and set-asides; `leader` is null before the first broadcast.
+    """The board. `version` counts broadcasts, histories and set-asides; `leader` is null before the first broadcast.
 
     `state` is the rule's public state, null for rules without one. `clock` is the group's pulls so far, rounded down
     to a power of 1.25; it stays 0 if the rule does not read it. `waiting` has the claims that are open longest, at
@@ -352,6 +368,9 @@ class CollaborationView(Struct):
     `terms` says what the settlement means for a member, and what members see of each other at the close.
     `tie_seed` is null until the tie order is fixed. `key` is the public key of the ledger's checkpoints. If `signed`
     is true, members sign their requests. `currency` is what amounts are in; empty if that is not stated.
+    `rule_source` is the SHA-256 of the module of a rule of one's own; empty for a built-in rule.
+    `histories` is how many past rewards of each arm a member may attach, and `most_arms` how many arms there may be
+    in all.
     """
 
     id: str
@@ -382,6 +401,9 @@ class CollaborationView(Struct):
     key: str = ""
     terms: str = ""
     currency: str = ""
+    rule_source: str = ""
+    histories: int = 0
+    most_arms: int = 0
 
 
 class AgentView(Struct):
@@ -391,7 +413,7 @@ class AgentView(Struct):
     seconds until it may claim again. `removed` is the reason for which the operator removed it; it has then also
     `left`. `revoked` says whether the operator ended its token. `receipt` is that of a change of consent. `key` is
     its public key, and `number` that of its last signed request. `horizon` is how many pulls it makes in all, and
-    `pace` how many in an hour, if it declared that.
+    `pace` how many in an hour, if it declared that. `attached` is how many past rewards of each arm it attached.
     """
 
     agent: str
@@ -411,6 +433,7 @@ class AgentView(Struct):
     receipt: Receipt | None = None
     horizon: int = 0
     pace: float | None = None
+    attached: dict[str, int] = {}
 
 
 class InviteView(Struct):

@@ -4,6 +4,7 @@ from partage.contrasts import nobody_shares_both, unconnected
 from partage.ledger.outstanding import out_view
 from partage.ledger.state import State
 
+MOST_NAMED = 10  # arms in one sentence
 ENOUGH = 20  # broadcasts before it counts that members told different arms: at first they always do
 
 
@@ -11,8 +12,20 @@ def notes(state: State) -> list[str]:
     """Return what the members should know about the record; after the close, what was never told."""
     if state.closed is not None:
         out = out_view(state)
-        return [] if out is None else [out.text]
-    return [sentence for sentence in (_not_connected(state), _not_compared(state)) if sentence]
+        found = ["" if out is None else out.text, _attached(state)]
+    else:
+        found = [_not_connected(state), _not_compared(state), _attached(state)]
+    return [sentence for sentence in found if sentence]
+
+
+def _attached(state: State) -> str:
+    """Say how many rewards are past ones."""
+    counts = [(state.arms[arm], count) for arm, count in enumerate(state.attached()) if count]
+    if not counts:
+        return ""
+    some = ", ".join(f"{name} {count:,}" for name, count in counts[:MOST_NAMED])
+    more = "" if len(counts) <= MOST_NAMED else f" and more of {len(counts) - MOST_NAMED:,} other arms"
+    return f"Past rewards that members attached, for which nobody is paid: {some}{more}."
 
 
 def _not_connected(state: State) -> str:
@@ -21,7 +34,7 @@ def _not_connected(state: State) -> str:
     if not apart:
         return ""
     which = "it" if len(apart) == 1 else "them"
-    nobody = nobody_shares_both(apart, state.config.arms)
+    nobody = nobody_shares_both(apart, state.arms)
     return f"{nobody}: contrasts with {which} are unknown until somebody does."
 
 

@@ -12,7 +12,7 @@ NAMED = 3  # claims that a sentence names
 def open_claims(state: State, most: int | None = None) -> list[OpenClaim]:
     """Return the claims that are open, the oldest first. All members may read them in the ledger."""
     return [
-        OpenClaim(one.agent, state.members[one.agent].name, state.config.arms[one.arm], one.time)
+        OpenClaim(one.agent, state.members[one.agent].name, state.arms[one.arm], one.time)
         for one in islice(state.claims.values(), most)
     ]
 

@@ -31,12 +31,32 @@ def patch_of(old: BoardView, new: BoardView) -> list[Replace]:
     for name in BoardView.__struct_fields__:
         before, after = getattr(old, name), getattr(new, name)
         if name != "arms" or len(before) != len(after):
-            found += _changes(f"/{name}", msgspec.to_builtins(before), msgspec.to_builtins(after))
+            found += changes(f"/{name}", msgspec.to_builtins(before), msgspec.to_builtins(after))
             continue
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
             if one != other:  # most arms did not change, and comparing structs is fast
-                found += _changes(f"/arms/{place}", msgspec.to_builtins(one), msgspec.to_builtins(other))
+                found += changes(f"/arms/{place}", msgspec.to_builtins(one), msgspec.to_builtins(other))
     return found
+
+
+def changes(path: str, old: Any, new: Any) -> Iterator[Replace]:
+    """Yield what differs between two JSON values at a path: by entry if both have the same entries, or as a whole.
+
+    >>> list(changes("/shop", {"flour": [1, 2, 3]}, {"flour": [1, 5, 3]}))
+    [Replace(path='/shop/flour/1', value=5)]
+    """
+    if type(old) is type(new) is dict and list(old) == list(new):
+        for key, value in new.items():
+            yield from changes(f"{path}/{_escaped(key)}", old[key], value)
+    elif type(old) is type(new) is list and len(old) == len(new):
+        inside = [list(changes(f"{path}/{place}", old[place], value)) for place, value in enumerate(new)]
+        if 2 * sum(map(bool, inside)) > len(new):  # saying where each of them is would take more room
+            yield Replace(path, new)
+        else:
+            for found in inside:
+                yield from found
+    elif type(old) is not type(new) or old != new:  # 0 and 0.0 differ as JSON
+        yield Replace(path, new)
 
 
 def patched(document: Any, patch: Iterable[Replace]) -> Any:
@@ -53,22 +73,6 @@ def patched(document: Any, patch: Iterable[Replace]) -> Any:
     for one in patch:
         document = _replaced(document, [_unescaped(step) for step in one.path.split("/")[1:]], one.value)
     return document
-
-
-def _changes(path: str, old: Any, new: Any) -> Iterator[Replace]:
-    """Yield what differs: by entry if both have the same entries, otherwise as a whole."""
-    if type(old) is type(new) is dict and list(old) == list(new):
-        for key, value in new.items():
-            yield from _changes(f"{path}/{_escaped(key)}", old[key], value)
-    elif type(old) is type(new) is list and len(old) == len(new):
-        inside = [list(_changes(f"{path}/{place}", old[place], value)) for place, value in enumerate(new)]
-        if 2 * sum(map(bool, inside)) > len(new):  # saying where each of them is would take more room
-            yield Replace(path, new)
-        else:
-            for changes in inside:
-                yield from changes
-    elif type(old) is not type(new) or old != new:  # 0 and 0.0 differ as JSON
-        yield Replace(path, new)
 
 
 def _replaced(document: Any, path: list[str], value: Any) -> Any:

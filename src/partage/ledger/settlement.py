@@ -105,7 +105,7 @@ def inputs(state: State) -> Inputs:
     terms = (state.settlement, config.value, config.fee)
     found = (disagreement_views(state), out_view(state))
     return Inputs(
-        state.seq, *terms, board, agents, config.arms, state.names_commits, state.format, state.closed, *found
+        state.seq, *terms, board, agents, tuple(state.arms), state.names_commits, state.format, state.closed, *found
     )
 
 

@@ -14,6 +14,7 @@ ask      request, explore_only
 tell     pull, reward
 commits  request, runs (a list of {arm, pulls, version}), unnamed
 consent  request, shares
+attach   request, arm, rewards
 leave
 reveal   nonce
 rotate   key

@@ -1,20 +1,23 @@
 """The state of a collaboration: a fold over the events of its ledger."""
 
+import hashlib
 import math
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from partage.agreement import Disagreement, disagreements
 from partage.board import MOST_LAPSES, Board, Pull, Record
 from partage.clock import rounded
 from partage.ledger.config import rule_of
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -39,10 +42,11 @@ from partage.ledger.fields import alike
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
+from partage.rules.influence import within_fair_share
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "8"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "9"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -65,6 +69,19 @@ class Handed(Struct, gc=False):
     agent: str
     arm: int
     time: int
+
+
+class Attached(Struct, gc=False):
+    """The past rewards of an arm that a member attached: the event that has them, how many, and its request.
+
+    `digest` tells whether a repeated request has the same rewards.
+    """
+
+    seq: int
+    version: int
+    rewards: int
+    request: str | None
+    digest: str
 
 
 class Revealed(Struct):
@@ -104,6 +121,7 @@ class Member(Struct):
     reported: int = 0  # the highest version on which it reported commit pulls
     answers: dict[str, Answered] = msgspec.field(default_factory=dict)
     left: bool = False
+    attached: dict[int, Attached] = msgspec.field(default_factory=dict)  # past rewards, by arm
     aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
     key: str = ""  # its public key; empty if it has none
     earlier_key: str = ""  # the key that it had before its last new token
@@ -129,6 +147,7 @@ class _Snapshot(Struct):
     """A state, as stored in a snapshot."""
 
     config: Create
+    arms: list[str]
     seq: int
     time: int
     version: int
@@ -141,6 +160,7 @@ class _Snapshot(Struct):
     rule_state: Any
     clock: int
     members: list[Member]
+    past: dict[str, dict[int, list[float]]]
     claims: dict[int, Handed]
     late: dict[int, Handed]
     cancelled: set[int]
@@ -157,6 +177,11 @@ class _Snapshot(Struct):
 def bits(arms: Iterable[int]) -> str:
     """Return a set of arms as the bits of a number, in hex (msgpack has no numbers of more than 64 bits)."""
     return f"{sum(1 << arm for arm in arms):x}"
+
+
+def digest_of(rewards: Sequence[float]) -> str:
+    """Return a digest of past rewards."""
+    return hashlib.sha256(msgspec.json.encode(rewards)).hexdigest()[:32]
 
 
 def tie_order(tie_seed: str, arms: int) -> list[int]:
@@ -186,14 +211,18 @@ class State:
     """
 
     def __init__(self, create: Create) -> None:
-        arms = len(create.arms)
+        arms = create.most_arms or len(create.arms)  # places on the board, some of which have no arm yet
         self.config = create
+        self.arms: list[str] = []  # their names
+        self.numbers: dict[str, int] = {}  # by name
+        for name in create.arms:
+            self._name_arm(name)
         self.format = 1 if create.format is UNSET else create.format
         self.rule = rule_of(create)
         self.settlement = _settlement(create, self.rule)
         self.seq = create.seq
         self.time = create.time
-        self.version = 0  # of the board: the number of broadcasts and set-asides
+        self.version = 0  # of the board: the number of broadcasts, histories and set-asides
         self.board = Board(create.horizon, range(arms), [False] * arms)  # ties matter only once the order is fixed
         self.sharers = [0] * arms
         self._able = [0] * arms  # sharers with pulls left, as far as is known here
@@ -201,6 +230,7 @@ class State:
         self.idle: dict[int, int] = {}  # arms whose sharers have no pulls left, and since when
         self.used_up: set[int] = set()  # those of them of which the ledger says so
         self.members: dict[str, Member] = {}
+        self.past: dict[str, dict[int, list[float]]] = {}  # attached rewards that are not in the record yet
         self.claims: dict[int, Handed] = {}  # by the number of the pull, in order of time
         self.late: dict[int, Handed] = {}  # lapsed claims, which may still be reported
         self.cancelled: set[int] = set()
@@ -329,6 +359,19 @@ class State:
                 commit[arm] += pulls
         return explore, commit
 
+    @property
+    def histories(self) -> int:
+        """How many past rewards of each arm a member may attach."""
+        return self.config.histories or 0
+
+    def attached(self) -> list[int]:
+        """Return how many rewards of each arm on the board were attached, and not broadcast."""
+        found = [0] * self.board.arms
+        for past in self.board.attached.values():
+            for arm, count in past.items():
+                found[arm] += count
+        return found
+
     def window(self, version: int) -> Window | None:
         """Return the window of a version; None if it is too old, or none is kept."""
         place = version - self.windows[0].version
@@ -384,6 +427,8 @@ class State:
         """Add the next event of the ledger, and accept what it states."""
         if isinstance(event, Tell):
             self._tell(event, decided=self.format > 1)
+        elif isinstance(event, Attach):
+            self._attach(event, decided=True)
         elif isinstance(event, SetAside):
             self._set_aside(event, decided=True)
         else:
@@ -394,15 +439,26 @@ class State:
         """Add a new event, and return it as the ledger records it: with the rule's decision."""
         if isinstance(event, SetAside):
             self._set_aside(event, decided=False)
+            self._consult()
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
-        if not isinstance(event, Tell):
+        if not isinstance(event, Tell | Attach):
             self.apply(event)
+            self._consult()
             return event
         before = list(self.board.active)
-        self._tell(event, decided=False)
+        if isinstance(event, Tell):
+            self._tell(event, decided=False)
+        else:
+            self._attach(event, decided=False)
+        self._consult()
         if self.format > 1 and self.board.active != before:
             return msgspec.structs.replace(event, active=tuple(self.board.actives()))
         return event
+
+    def _consult(self) -> None:
+        """Ask a rule of one's own which arms are open: no event is recorded after which it cannot say."""
+        if self.config.rule_source is not UNSET:
+            self.open_arms()
 
     def pass_over(self) -> None:
         """Add an event that is hidden from us: another agent's commit pulls, which do not change the board."""
@@ -466,9 +522,55 @@ class State:
         if event.arm in self.used_up:
             self._stall(event.arm)
         self.revise()  # in any case, because it also updates the rule's public state
+        self._admit()
         if decided:
-            active = event.active
-            board.active = before if active is UNSET else [arm in active for arm in range(board.arms)]
+            self._take_active(event.active, before)
+        self._next_version(event.version)
+
+    def _admit(self) -> None:
+        """Add past rewards to the record: all of them, or, where members may lie, each member's fair share of an arm.
+
+        The others wait until the record of other members has grown. The rule decides after each reward; where members
+        may lie, which takes it longer, after those of an arm.
+        """
+        board, tolerate = self.board, self.rule.tolerate
+        for arm in sorted({arm for arms in self.past.values() for arm in arms}):
+            waiting = [agent for agent, arms in self.past.items() if arm in arms]
+            before, goes_on = board.counts[arm], True
+            while goes_on:
+                goes_on = False
+                for agent in waiting:
+                    rewards = self.past[agent][arm]
+                    while rewards and (not tolerate or within_fair_share(board, agent, arm, tolerate)):
+                        board.attach(agent, arm, rewards.pop(0))
+                        goes_on = True
+                        if not tolerate:
+                            self.revise()
+            if tolerate and board.counts[arm] > before:
+                self.revise()
+            for agent in waiting:
+                if not self.past[agent][arm]:
+                    del self.past[agent][arm]
+        self.past = {agent: arms for agent, arms in self.past.items() if arms}
+
+    def _take_active(self, stated: tuple[int, ...] | UnsetType, before: list[bool]) -> None:
+        """Let the arms be active that an event states: those from before it, if it states none."""
+        board = self.board
+        board.active = before if stated is UNSET else [arm in stated for arm in range(board.arms)]
+
+    def _attach(self, event: Attach, decided: bool) -> None:
+        """Add past rewards to the record, as if they were broadcast one by one. Nothing else counts them."""
+        self._advance(event)
+        digest = digest_of(event.rewards)
+        attached = Attached(event.seq, event.version, len(event.rewards), event.request, digest)
+        member = self.members[event.agent]
+        member.attached[event.arm] = attached
+        self._remember(member, event.request, Answered(event.seq, -1, False, event.version))
+        self.past.setdefault(event.agent, {})[event.arm] = list(event.rewards)
+        before = list(self.board.active)
+        self._admit()
+        if decided:
+            self._take_active(event.active, before)
         self._next_version(event.version)
 
     def _set_aside(self, event: SetAside, decided: bool) -> None:
@@ -478,6 +580,7 @@ class State:
         member.aside = event.reason
         self._withdraw(member, ())
         board.set_aside(event.agent)
+        self.past.pop(event.agent, None)
         before: list[bool] | None = None
         while board.active != before:
             before = list(board.active)
@@ -518,6 +621,13 @@ class State:
     def _tick(self, event: Tick) -> None:
         self.board.clock = event.clock
         self._note()
+
+    def _add_arm(self, event: AddArm) -> None:
+        self._name_arm(event.name)
+
+    def _name_arm(self, name: str) -> None:
+        self.numbers[name] = len(self.arms)
+        self.arms.append(name)
 
     def _consent(self, event: Consent) -> None:
         self._set_shares(self.members[event.agent], event.shares)
@@ -719,6 +829,7 @@ class State:
         board = self.board
         kept = _Snapshot(
             config=self.config,
+            arms=self.arms,
             seq=self.seq,
             time=self.time,
             version=self.version,
@@ -731,6 +842,7 @@ class State:
             rule_state=board.state,
             clock=board.clock,
             members=list(self.members.values()),
+            past=self.past,
             claims=self.claims,
             late=self.late,
             cancelled=self.cancelled,
@@ -751,6 +863,8 @@ class State:
         kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
         state = cls(kept.config)
         board = state.board
+        for name in kept.arms[len(state.arms) :]:
+            state._name_arm(name)
         state.seq, state.time, state.version, state.closed = kept.seq, kept.time, kept.version, kept.closed
         state.drawing, state.order = kept.drawing, kept.order
         if kept.order is not None:
@@ -763,8 +877,13 @@ class State:
         state.pulls_made = sum(member.used for member in kept.members)
         if state.format > 2:
             board.all_pulls = sum(member.horizon for member in kept.members)
+        state.past = kept.past
         for member in kept.members:
             board.shares[member.id] = member.shares
+            if member.attached and not member.aside:
+                waiting = {arm: len(rewards) for arm, rewards in kept.past.get(member.id, {}).items()}
+                past = {arm: one.rewards - waiting.get(arm, 0) for arm, one in member.attached.items()}
+                board.attached[member.id] = {arm: count for arm, count in past.items() if count}
             for arm in member.shares:
                 state.sharers[arm] += 1
                 state._able[arm] += member.able
@@ -806,6 +925,7 @@ _FOLD: dict[type, Any] = {
     UsedUp: State._used_up,
     Tick: State._tick,
     Consent: State._consent,
+    AddArm: State._add_arm,
     Leave: State._leave,
     Rotate: State._rotate,
     Revoke: State._revoke,

@@ -41,24 +41,32 @@ COUNTED = "They also see, by name, how many pulls of each member were settled."
 
 
 def for_member(
-    settlement: str, prepaid: float | None = None, underwriting: float | None = None, format: int = FORMAT
+    settlement: str,
+    prepaid: float | None = None,
+    underwriting: float | None = None,
+    format: int = FORMAT,
+    currency: str = "",
 ) -> str:
     """Return what a settlement means for somebody who is about to join, in a collaboration of this format.
 
     >>> for_member("pool", 20.0, 0.0)
     'You prepay 20; you may get back more or less, and you never lose more than 20.'
+    >>> for_member("dues", 2.5, currency="EUR")
+    'You prepay 2.50 EUR; you get back what your explore pulls earned, at most 2.50 EUR.'
     >>> for_member("none")
     'No money moves.'
     """
     if settlement == "none":
         return SUMMARIES["none"]
     if settlement in PREPAID and prepaid is not None:
-        paid = amount(prepaid)
+        paid = f"{amount(prepaid)} {currency}".strip()
         if settlement == "dues":
             return f"You prepay {paid}; you get back what your explore pulls earned, at most {paid}."
         return f"You prepay {paid}; you may get back more or less, and you never lose more than {paid}."
     limit = (
-        "" if underwriting is None else f", as far as the charges and the operator's {amount(underwriting)} suffice"
+        ""
+        if underwriting is None
+        else f", as far as the charges and the operator's {f'{amount(underwriting)} {currency}'.strip()} suffice"
     )
     return (
         "At the end, members who tried worse options for the others are compensated, and everyone pays their share"
@@ -69,6 +77,16 @@ def for_member(
 def _disclosed(settlement: str) -> str:
     """Return what members agree to disclose at the close."""
     return f" {TALLIED}" + (f" {COUNTED}" if settlement.startswith("equal-share") else "")
+
+
+def of_histories(histories: int) -> str:
+    """Return what past rewards mean for somebody who is about to join; empty if none are taken."""
+    if not histories:
+        return ""
+    return (
+        f" Members may attach up to {histories:,} past rewards of each option that they share: everyone sees them, "
+        "and nobody is paid for them."
+    )
 
 
 def warnings_of(config: Mapping[str, Any], members: int) -> list[str]:

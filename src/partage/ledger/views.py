@@ -22,7 +22,6 @@ from partage.ledger.notes import notes
 from partage.ledger.outstanding import open_claims
 from partage.ledger.refusals import missing
 from partage.ledger.state import State
-from partage.rules import live_parameters
 from partage.rules.influence import can_be_settled
 
 HOUR = 3_600_000  # ms
@@ -35,8 +34,8 @@ def board_view(state: State) -> BoardView:
     config, board = state.config, state.board
     tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
-    arms = []
-    for arm, name in enumerate(config.arms):
+    attached, arms = state.attached(), []
+    for arm, name in enumerate(state.arms):
         count = board.counts[arm]
         arms.append(
             ArmOnBoard(
@@ -54,13 +53,15 @@ def board_view(state: State) -> BoardView:
                 stalled=board.stalled(arm),
                 settleable=not tolerate or not board.public[arm] or can_be_settled(board, arm, tolerate),
                 used_up=arm in state.used_up,
+                attached=attached[arm],
             )
         )
-    leader = state.target() if any(board.counts) else None
+    # By our rules, the first leader is the first arm of the tie order. Another rule may see it differently.
+    leader = state.target() if any(board.counts) or config.rule_source is not UNSET else None
     return BoardView(
         version=state.version,
         closed=state.closed is not None,
-        leader=None if leader is None else config.arms[leader],
+        leader=None if leader is None else state.arms[leader],
         arms=arms,
         horizon=config.horizon,
         rule=config.rule,
@@ -75,7 +76,7 @@ def board_view(state: State) -> BoardView:
         removed=[Removed(one.id, one.name, one.removed) for one in state.members.values() if one.removed],
         disagreements=disagreement_views(state),
         ends=_ends(state),
-        leaders={agent: config.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
+        leaders={agent: state.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
         notes=notes(state),
     )
 
@@ -122,10 +123,11 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
     config = state.config
     prepaid = None if config.prepaid is UNSET else config.prepaid
     underwriting = None if config.underwriting is UNSET else config.underwriting
+    currency = "" if config.currency is UNSET else config.currency
     return CollaborationView(
         id=config.collaboration,
         name=config.name,
-        arms=list(config.arms),
+        arms=list(state.arms),
         horizon=config.horizon,
         rule=config.rule,
         balance=config.balance,
@@ -149,14 +151,18 @@ def collaboration_view(state: State, key: str = "") -> CollaborationView:
         named_commits=state.names_commits,
         signed=config.signed is True,
         key=key if config.key is UNSET else config.key,
-        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format),
-        currency="" if config.currency is UNSET else config.currency,
+        terms=terms.for_member(config.settlement, prepaid, underwriting, state.format, currency)
+        + terms.of_histories(state.histories),
+        currency=currency,
+        rule_source="" if config.rule_source is UNSET else config.rule_source,
+        histories=state.histories,
+        most_arms=state.board.arms,
     )
 
 
 def _parameters(state: State) -> dict[str, bool | int | float | str]:
     """Return the rule's parameters but the balance; quiet ones only if they were changed."""
-    known = live_parameters(state.config.rule)
+    known = {one.name: one for one in state.rule.parameters if one.live and one.name != "balance"}
     values = {name: getattr(state.rule, name) for name in known}
     return {name: value for name, value in values.items() if not known[name].quiet or value != known[name].default}
 
@@ -182,11 +188,11 @@ def agent_views(state: State, now: int) -> list[AgentView]:
 
 def agent_view(state: State, now: int, agent: str) -> AgentView:
     """Return one agent at this time."""
-    config, member = state.config, state.members[agent]
+    member = state.members[agent]
     return AgentView(
         agent=member.id,
         name=member.name,
-        shares=[config.arms[arm] for arm in sorted(member.shares)],
+        shares=[state.arms[arm] for arm in sorted(member.shares)],
         explore=sum(member.explore.values()),
         commit=sum(member.commit.values()),
         left=member.left,
@@ -200,9 +206,10 @@ def agent_view(state: State, now: int, agent: str) -> AgentView:
         revoked=member.revoked,
         horizon=member.horizon,
         pace=member.pace,
+        attached={state.arms[arm]: one.rewards for arm, one in sorted(member.attached.items())},
     )
 
 
 def _tie_order(state: State) -> list[str]:
     """Return the arms in the order in which ties are broken; none until it is fixed."""
-    return [] if not state.ordered else [state.config.arms[arm] for arm in state.board.tie_order]
+    return [] if not state.ordered else [state.arms[arm] for arm in state.board.tie_order if arm < len(state.arms)]

@@ -29,7 +29,8 @@ class Fit(NamedTuple):
 
     def __str__(self) -> str:
         p = f"p = {self.pvalue:.2g}" if self.pvalue >= 1e-4 else "p < 0.0001"
-        return f"chi-squared {self.statistic:,.1f} on {self.freedom:,} degrees of freedom, {p}"
+        degrees = "degree" if self.freedom == 1 else "degrees"
+        return f"chi-squared {self.statistic:,.1f} on {self.freedom:,} {degrees} of freedom, {p}"
 
 
 def one_mean(log: Log) -> Fit:

@@ -110,7 +110,8 @@ def read_log(
     less_is_better
         Whether the smallest value is the best, as with costs.
     unit
-        The name of the unit of the values.
+        The name of the unit of the values. Where they are rescaled, the default is the name of their column, unless
+        that is "reward".
 
     Raises
     ------
@@ -134,7 +135,7 @@ def read_log(
         raise InputError(f"{path}: no row has an agent, an arm and a reward; there must be some.")
     agents = _names(path, kept["agent"], columns.agent, "agent", MOST_AGENTS)
     arms = _names(path, kept["arm"], columns.arm, "arm", MOST_ARMS)
-    measured = _unit(path, kept["reward"], worst, best, less_is_better, unit)
+    measured = _unit(path, kept["reward"], worst, best, less_is_better, unit, columns)
     cells = (
         kept.with_columns(
             agent=pl.col("agent").replace_strict(agents, list(range(len(agents))), return_dtype=pl.Int64),
@@ -229,6 +230,8 @@ def _collected(path: Path, table: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _unreadable(path: Path, error: Exception) -> FileError:
+    if isinstance(error, FileNotFoundError):
+        return FileError(f"{path}: there is no such file.")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
     return FileError(f"{path}: the log cannot be read ({reason}); it must be a CSV or Parquet file with a header.")
 
@@ -294,7 +297,13 @@ def _natural(text: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def _unit(
-    path: Path, rewards: pl.Series, worst: float | None, best: float | None, less_is_better: bool, name: str
+    path: Path,
+    rewards: pl.Series,
+    worst: float | None,
+    best: float | None,
+    less_is_better: bool,
+    name: str,
+    columns: Columns,
 ) -> Unit | None:
     """Return what rewards of 0 and 1 are; None if the values are rewards."""
     low, high = float(rewards.min()), float(rewards.max())  # type: ignore[arg-type]
@@ -306,7 +315,7 @@ def _unit(
         worst = high if less_is_better or (best is not None and best <= low) else low
     if best is None:
         best = low if less_is_better or worst >= high else high
-    found = Unit(worst, best, name)
+    found = Unit(worst, best, name or ("" if columns.reward == Columns().reward else columns.reward))
     least, most = sorted((found.worst, found.best))
     if low < least or high > most:
         outside = low if low < least else high
@@ -320,7 +329,9 @@ def _unit(
 def _rescaled(reward: pl.Expr, unit: Unit | None) -> pl.Expr:
     if unit is None or (unit.worst, unit.best) == (0.0, 1.0):
         return reward
-    return ((reward - unit.worst) / (unit.best - unit.worst)).clip(0.0, 1.0)  # rounding may leave [0, 1]
+    return ((reward - unit.worst) / (unit.best - unit.worst)).clip(
+        0.0, 1.0
+    ) + 0.0  # rounding may leave [0, 1]; -0.0 becomes 0.0
 
 
 def _meant(word: str, known: list[str] | tuple[str, ...]) -> str:

@@ -15,10 +15,9 @@ import numpy as np
 from partage.board import Board, Pull, Record
 from partage.clock import next_tick, rounded
 from partage.engine import rewards as tape
-from partage.engine.reference import checked_pull
 from partage.logs.fit import Fit, uniform_logging
 from partage.logs.reading import Events, Log, mean_and_error
-from partage.rules.rule import Rule, decider
+from partage.rules.rule import Rule, checked_pull, decider
 from partage.simulate.estimate import Estimate
 from partage.tape import Draws
 

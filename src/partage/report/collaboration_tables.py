@@ -47,7 +47,7 @@ WAITS_LONG = 10  # seconds that a claim is open before it is named
 def show_collaboration(console: Console, about: CollaborationView, board: BoardView, now: int) -> None:
     """Print a collaboration's configuration and its board, at this time in milliseconds."""
     broadcasts = sum(arm.broadcasts for arm in board.arms)
-    prepaid = "" if about.prepaid is None else f", {amount(about.prepaid)} prepaid"
+    prepaid = "" if about.prepaid is None else f", {f'{amount(about.prepaid)} {about.currency}'.strip()} prepaid"
     config = f"settlement {about.settlement}{prepaid}; horizon {about.horizon:,}"
     console.print(Text(about.name + (", closed" if about.closed else ""), style="bold"))
     console.print(Text(rule_in_words(about.rule, about.balance, about.parameters), style="dim"))
@@ -159,10 +159,11 @@ def _standing(arm: ArmOnBoard, board: BoardView) -> str:
 # --- the settlement -------------------------------------------------------------------------------------------
 
 
-def show_settlement(console: Console, found: SettlementView) -> None:
-    """Print a settlement, and say where it is not viable or not finished."""
+def show_settlement(console: Console, found: SettlementView, currency: str = "") -> None:
+    """Print a settlement in its currency, and say where it is not viable or not finished."""
     now = "" if found.closed else ", if it closed now"
-    console.print(Text(f"Settlement {found.settlement}{now}", style="bold"))
+    unit = f", in {currency}" if currency else ""
+    console.print(Text(f"Settlement {found.settlement}{unit}{now}", style="bold"))
     console.print(settlement_table(found.rows, found.profit))
     for sentence in _limits(found):
         console.print(sentence)

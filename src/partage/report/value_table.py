@@ -11,6 +11,7 @@ from rich.text import Text
 from partage.report.format import estimate
 from partage.report.style import LIGHT, house_style, new_figure
 from partage.simulate.estimate import Estimate
+from partage.simulate.in_unit import amount
 from partage.simulate.value import MORE, Change, Value
 from partage.unit import Unit
 
@@ -80,6 +81,4 @@ def _words(change: Change) -> str:
 
 
 def _in(unit: Unit | None, value: Estimate) -> str:
-    if unit is None:
-        return estimate(value)
-    return estimate(Estimate(unit.amount(value.mean), None if value.stderr is None else unit.amount(value.stderr)))
+    return estimate(amount(value, unit))

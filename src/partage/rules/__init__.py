@@ -28,6 +28,7 @@ __all__ = [
     "IMED",
     "KLETC",
     "KLUCB",
+    "OWN_RULES",
     "RULES",
     "BalancedETC",
     "BalancedGLR",
@@ -68,9 +69,12 @@ RULES: dict[str, type[Any]] = {
 }
 
 
+OWN_RULES: dict[str, type[Any]] = {}  # of users, for live play, as `partage.ledger.own_rules` loads them
+
+
 def live_rules() -> dict[str, type[Any]]:
-    """Return the rules that the live controller runs."""
-    return {name: rule for name, rule in RULES.items() if rule.live}
+    """Return the rules that the live controller runs: built-in ones, and those of users that were loaded."""
+    return {name: rule for name, rule in RULES.items() if rule.live} | OWN_RULES
 
 
 def live_parameters(name: str) -> dict[str, Parameter]:

@@ -49,9 +49,9 @@ class BalancedETC(BuiltIn):
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Eliminate every arm whose upper bound is at most the highest lower bound of all arms (Eq. 1)."""
-        active = board.actives()
-        highest = max(board.lower(arm) for arm in range(board.arms))
-        leaving = [arm for arm in active if board.upper(arm) + slack <= highest]
+        active, intervals = board.actives(), board.intervals()
+        highest = max(lower for lower, _ in intervals)
+        leaving = [arm for arm in active if intervals[arm][1] + slack <= highest]
         if leaving and len(leaving) == len(active):
             leaving.remove(board.best(active))
         for arm in leaving:

@@ -44,8 +44,9 @@ def within_balance(board: Board, balance: float) -> list[int]:
         return []
     if math.isinf(balance):
         return standing
-    most = balance * min(board.handed(arm) for arm in board.awaited(standing, at_least=2))
-    return [arm for arm in standing if board.handed(arm) <= most]
+    handed = [count + claims for count, claims in zip(board.counts, board.claims, strict=True)]
+    most = balance * min(handed[arm] for arm in board.awaited(standing, at_least=2))
+    return [arm for arm in standing if handed[arm] <= most]
 
 
 def checked_balance(balance: object) -> float:

@@ -260,14 +260,20 @@ def offered(
     So the records of members are alike, and none of them weighs much more than another's. Claims count as
     broadcasts, also those that lapsed: they may still be reported.
     """
-    everyone = [*board.by_member, *(one for one in board.claimed if one not in board.by_member)]
-    own = {arm: board.handed_to(member, arm) for arm in opened if arm in shares}
-    for arm, mine in list(own.items()):
-        handed = [board.handed_to(one, arm) for one in everyone]
-        if mine > fair_share(handed, len(handed), tolerate):
-            del own[arm]
+    own = {
+        arm: board.handed_to(member, arm)
+        for arm in opened
+        if arm in shares and within_fair_share(board, member, arm, tolerate)
+    }
     least = min(own.values(), default=0)
     return [arm for arm, mine in own.items() if mine == least]
+
+
+def within_fair_share(board: Board, member: Hashable, arm: int, tolerate: int) -> bool:
+    """Whether a member had at most its fair share of an arm, so that it may tell one more reward."""
+    everyone = [*board.by_member, *(one for one in board.claimed if one not in board.by_member)]
+    handed = [board.handed_to(one, arm) for one in everyone]
+    return board.handed_to(member, arm) <= fair_share(handed, len(handed), tolerate)
 
 
 def _both(board: Board, arm: int, other: int) -> Worst:

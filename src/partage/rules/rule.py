@@ -1,10 +1,12 @@
 """What a rule is: the protocol that every rule follows, and the facts that a built-in rule states about itself."""
 
 import inspect
+import operator
 from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from partage.board import Board, Pull, Record
+from partage.errors import RuleError
 from partage.rules.weighing import Weighed
 from partage.tape import Draws
 
@@ -21,6 +23,8 @@ class Rule(Protocol):
     returns the game as the rule plays it, `keeps`: how many private rewards of each arm an agent keeps, if not
     all, `eliminates`: whether `revise` ever makes an arm inactive, and `offers`: whether
     `offered(board, agent, shares, opened)` says which of its arms an agent may explore, given those that are open.
+    With `compiled = True`, numba compiles `decide` and `revise` as they are written, and the rule plays at the
+    engine's speed (docs/own-rules.md).
     """
 
     @property
@@ -175,6 +179,11 @@ class BuiltIn:
         """Leave the active arms as they are: nothing is ever eliminated."""
 
 
+def is_compiled(rule: Rule) -> bool:
+    """Whether numba compiles the rule's `decide` and `revise`."""
+    return getattr(rule, "compiled", False) is True and not isinstance(rule, BuiltIn)
+
+
 def changed_parameters(rule: Rule) -> dict[str, Any]:
     """Return the parameters of a built-in rule that are not the default, apart from the balance."""
     if not isinstance(rule, BuiltIn):
@@ -190,3 +199,24 @@ def decider(rule: Rule) -> Callable[[Board, Collection[int], Record, Draws], Pul
     except TypeError:
         return lambda board, shares, own, draws: rule.decide(board, shares, own)  # type: ignore[call-arg]
     return rule.decide
+
+
+def checked_pull(name: str, pull: Any, arms: int, shares: Collection[int]) -> Pull:
+    """Return what the rule of this name decided for an agent that shares these arms, if the game allows it."""
+    try:
+        arm, share = pull
+    except (TypeError, ValueError):
+        raise RuleError(
+            f"`decide` of the rule {name} returned {pull!r}; it must return a partage.board.Pull: the arm, and "
+            "whether to broadcast the reward."
+        ) from None
+    allowed = f"it must be one of 0 to {arms - 1}"
+    try:
+        arm = operator.index(arm)
+    except TypeError:
+        raise RuleError(f"The rule {name} pulled {arm!r}; {allowed}.") from None
+    if not 0 <= arm < arms:  # a negative one would count from the last arm
+        raise RuleError(f"The rule {name} pulled arm {arm}; {allowed}.")
+    if share and arm not in shares:
+        raise RuleError(f"The rule {name} broadcast arm {arm}, but the agent shares {sorted(shares)}.")
+    return Pull(arm, bool(share))

@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from ipaddress import ip_address
 from types import FrameType
 from typing import Any
@@ -22,8 +23,9 @@ from uvicorn.supervisors import Multiprocess
 
 from partage import environment
 from partage.board import Board, Record
-from partage.errors import InputError, PartageError
+from partage.errors import InputError, PartageError, RuleError
 from partage.ledger.config import DEFAULTS, PREPAID, live_rule
+from partage.ledger.own_rules import load_rules
 from partage.service.http.app import create_app
 from partage.service.http.limits import IDLE_TIME, Limits
 from partage.service.http.protocol import LimitedProtocol
@@ -36,6 +38,7 @@ from partage.service.store import open_store
 from partage.settle import first_terms, settlement_for
 from partage.settle.core import MANY_ARMS
 from partage.settle.money import settle
+from partage.testing import check_live_rule
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 MOST_WORKERS = 64
@@ -52,6 +55,7 @@ def serve(
     log_level: str = "info",
     new_token: bool = False,
     public_url: str = "",
+    rules: Sequence[str] = (),
 ) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
@@ -62,6 +66,7 @@ def serve(
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The number of workers must be between 1 and {MOST_WORKERS}.")
     public_url = _checked_url(public_url)
+    _check_rules(rules)
     Limits.of_environment()  # refuses what is no number
     given = environment.operator_token()
     if new_token and given:
@@ -90,7 +95,7 @@ def serve(
         sys.stdout.write(f"The operator's token, shown only once: {token}\n")
     sys.stdout.write(f"Partage is at {_address(host, bound)}\nCtrl-C stops it.\n")
     sys.stdout.flush()
-    environment.pass_on(DATABASE=database, LOG_LEVEL=log_level, PUBLIC_URL=public_url)
+    environment.pass_on(DATABASE=database, LOG_LEVEL=log_level, PUBLIC_URL=public_url, RULES=",".join(rules))
     config = uvicorn.Config(
         "partage.service.serve:application",
         factory=True,
@@ -156,6 +161,17 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
+def _check_rules(modules: Sequence[str]) -> None:
+    """Load rules of the operator's own, and check that each can be played live."""
+    if any("," in module for module in modules):
+        raise InputError("The name of a module of rules must not contain a comma.")
+    for rule in load_rules(*modules):
+        try:
+            check_live_rule(rule().rule)
+        except RuleError as error:
+            raise InputError(f"The rule {rule.name} of {rule.module} cannot be served: {error}") from None
+
+
 def _checked_url(url: str) -> str:
     """Return the public address without a slash at its end; empty if there is none."""
     if url and not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+/?", url):
@@ -174,6 +190,7 @@ def _address(host: str, bound: socket.socket) -> str:
 def application() -> Any:
     """Return the application of one process, as configured by the environment that `serve` sets."""
     logging.config.dictConfig(logging_config(environment.log_level()))
+    load_rules(*environment.rules())
     threading.Thread(target=_warm, daemon=True).start()
     controller = Controller(open_store(environment.database()), environment.operator_token())
     metrics = Metrics(together=METRICS_FOLDER in os.environ)

@@ -219,7 +219,9 @@ def _jump(play, best, copies, gaps, two_log, level, mark, state):
     _take_to(level, play, best, copies, gaps, two_log, mark, state)
     if _is_safe(best, copies, two_log, level, mark, state):
         return True
-    state.indices[:], state.sums[:], state.pulls[:], state.sure[:] = index, sums, pulls, sure
+    for arm in range(len(index)):
+        state.indices[arm], state.sums[arm] = index[arm], sums[arm]
+        state.pulls[arm], state.sure[arm] = pulls[arm], sure[arm]
     return False
 
 

@@ -1,5 +1,6 @@
 """A chunk of runs, played and folded: the unit of work that is spread over threads, processes or machines."""
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,11 +55,23 @@ def checked_rule(rule: Any) -> Rule:
     return rule  # type: ignore[no-any-return]
 
 
+class _Last(threading.local):
+    """The last run that a thread has played, and its task: the next chunk of that task uses the same arrays."""
+
+    task: Task | None = None
+    run: "engine.Run | None" = None
+
+
+_LAST = _Last()
+_KEPT = 2**16  # pairs of agents and arms up to which a run is kept
+
+
 def play_chunk(task: Task, first: int, last: int) -> Folded:
     """Play and fold runs `first` to `last - 1`."""
-    game = task.game
+    game, run = task.game, _LAST.run if _LAST.task is task else None
+    _LAST.task = _LAST.run = None
     folded = new_folded(last - first, game.agents, len(game.arms), len(task.checkpoints))
-    runs = engine.play_runs(game, task.rule, run_keys(task.seed, first, last), task.checkpoints)
+    runs = engine.play_runs(game, task.rule, run_keys(task.seed, first, last), task.checkpoints, again=run)
     commits_paid = not getattr(task.rule, "keeps", None)
     shown: list[list[float]] = []
     for row, run in enumerate(runs):
@@ -70,6 +83,8 @@ def play_chunk(task: Task, first: int, last: int) -> Folded:
         else:
             fold_uneven(run, task.settlement, row, folded, task.broadcast_price, commits_paid)
             shown += found_in(run.tally(), first + row)
+    if game.agents * len(game.arms) <= _KEPT:
+        _LAST.task, _LAST.run = task, run
     return folded._replace(disagreements=np.array(shown)) if shown else folded
 
 

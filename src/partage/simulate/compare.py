@@ -12,6 +12,7 @@ from partage.rules.rule import Rule, changed_parameters
 from partage.simulate.chunk import checked_rule
 from partage.simulate.estimate import Estimate, counted
 from partage.simulate.fold import COLUMNS, FIGURES
+from partage.simulate.in_unit import amount, in_unit, named
 from partage.simulate.page import Grid, Page
 from partage.simulate.play import play
 from partage.simulate.result import Result
@@ -37,6 +38,11 @@ class Comparison:
     """
 
     results: Mapping[str, Result]
+
+    @property
+    def game(self) -> Game:
+        """The game that all of them played."""
+        return self.results[self.first].game
 
     @property
     def first(self) -> str:
@@ -102,20 +108,24 @@ class Comparison:
         runs = f"{counted(result.runs, 'run')} from seed {result.seed}"
         rows = [self._row(name) for name in self.results]
         bars: list[tuple[str, ...]] = [
-            (f"{learner} alone", str(Estimate(game.agents * bar.mean, _times(game.agents, bar.stderr))), "", "", "")
+            (f"{learner} alone", str(amount(bar.times(game.agents), game.unit)), "", "", "")
             for learner, bar in result.alone_regret.items()
         ]
         headings = ("rule", "overall regret", "difference", "largest regret", "broadcasts")
         table = Grid(headings, rows + bars, parts=(len(rows),))
-        said = [f"{name}: {said_of_bars(one.as_dict())}" for name, one in self.results.items()]
+        said = [f"{name}: {said_of_bars(in_unit(one.as_dict(), game.unit))}" for name, one in self.results.items()]
         note = f"Differences from {self.first} are taken run by run, on the same rewards; ± is the standard error."
         shared = "" if sharing is None else f"sharing {sharing}; "
-        return Page(f"{counted(len(self.results), 'rule')}: {size}", f"{shared}{runs}", [table, [note], said])
+        unit = f"; in {named(game.unit)}" if game.unit else ""
+        return Page(f"{counted(len(self.results), 'rule')}: {size}", f"{shared}{runs}{unit}", [table, [note], said])
 
     def _row(self, name: str) -> tuple[str, ...]:
-        result = self.results[name]
-        difference = "–" if name == self.first else str(self.difference(name))
-        return name, str(result.overall_regret), difference, str(result.max_individual_regret), str(result.broadcasts)
+        result, difference = self.results[name], None if name == self.first else self.difference(name)
+        amounts = (
+            "–" if one is None else str(amount(one, result.game.unit))
+            for one in (result.overall_regret, difference, result.max_individual_regret)
+        )
+        return name, *amounts, str(result.broadcasts)
 
     def __str__(self) -> str:
         return self.page().text()
@@ -197,7 +207,3 @@ def _named(rules: Iterable[Rule] | Mapping[str, Rule]) -> dict[str, Rule]:
 def _part(progress: Callable[[int, int], None], place: int, parts: int) -> Callable[[int, int], None]:
     """Return the progress of one rule of several."""
     return lambda done, total: progress(place * total + done, parts * total)
-
-
-def _times(factor: int, stderr: float | None) -> float | None:
-    return None if stderr is None else factor * stderr

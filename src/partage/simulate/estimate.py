@@ -42,6 +42,14 @@ class Estimate(NamedTuple):
             return Estimate(self.mean - other.mean, None)
         return Estimate(self.mean - other.mean, math.hypot(self.stderr, other.stderr))
 
+    def times(self, factor: float) -> "Estimate":
+        """Return the estimate of so many times as much.
+
+        >>> Estimate(2.0, 0.5).times(3)
+        Estimate(mean=6.0, stderr=1.5)
+        """
+        return Estimate(factor * self.mean, None if self.stderr is None else abs(factor) * self.stderr)
+
     def __str__(self) -> str:
         mean, error = self.cells()
         return mean if error in ("–", "0") else f"{mean} ± {error}"

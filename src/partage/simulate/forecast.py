@@ -1,4 +1,7 @@
-"""The forecast for somebody who thinks about joining: what a member of a collaboration like this can expect."""
+"""The forecast for somebody who thinks about joining: what a member of a collaboration like this can expect.
+
+It reads the figures of runs from their arrays: a server, whose join page shows it, need not have Polars.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +15,12 @@ from partage.errors import InputError
 from partage.game import Game, check_size
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
-from partage.simulate.estimate import Estimate
+from partage.simulate.affordable import affordable
+from partage.simulate.estimate import Estimate, counted
 from partage.simulate.play import play
 
 RUNS = 100
+ALONE_UP_TO = 3 * 10**5  # horizon times arms of a quick forecast: learners alone are played pull by pull
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,11 @@ class Forecast:
         The fraction of members whose mean loss after the settlement is at most what they would lose alone.
     broadcasts
         The rewards that a member shares on average.
+    members, horizon, runs
+        What was played.
     assumptions
-        One sentence each on what the forecast assumes.
+        One sentence each on what the forecast assumes, in the words of the join page: options are arms, and tries are
+        pulls.
     """
 
     together: Estimate
@@ -45,6 +53,9 @@ class Forecast:
     alone_by: str | None
     gaining: float | None
     broadcasts: Estimate
+    members: int
+    horizon: int
+    runs: int
     assumptions: tuple[str, ...]
 
     @property
@@ -64,6 +75,9 @@ class Forecast:
             **{name: None if value is None else value._asdict() for name, value in estimates.items()},
             "alone_by": self.alone_by,
             "gaining": self.gaining,
+            "members": self.members,
+            "horizon": self.horizon,
+            "runs": self.runs,
             "assumptions": list(self.assumptions),
         }
 
@@ -76,6 +90,7 @@ def forecast(
     *,
     means: Sequence[float] | None = None,
     shares: Sequence[Sequence[int]] | None = None,
+    quick: bool = False,
     runs: int = RUNS,
     seed: int = 0,
     jobs: int | None = None,
@@ -93,8 +108,10 @@ def forecast(
     means
         The mean of each arm. By default each is drawn from [0, 1], anew for each run.
     shares
-        The arms that each member shares. By default members share one arm each, in turn; fewer members than arms
-        share several, and everyone shares everything where the rule compares arms within members.
+        The arms that each of the first members shares. All others share one arm each, in turn; if they are fewer than
+        the arms, they share several, and where the rule compares arms within members, they share every arm.
+    quick
+        Play a smaller game where the whole one takes more than some seconds; the assumptions then say so.
     terms
         The settlement and its terms, as for `partage.play`.
 
@@ -109,40 +126,71 @@ def forecast(
     horizon = check_size(members, horizon)
     if means is not None and len(means) != arms:
         raise InputError(f"There are {len(means)} means for {arms} arms; there must be one for each arm.")
-    if shares is not None and len(shares) != members:
-        raise InputError(f"There are shares of {len(shares)} members; there must be {members}.")
-    everything = shares is None and bool(getattr(rule, "by_contrasts", False))
-    if shares is not None:
-        sharing = Sharing.lists(shares, arms)
-    else:
-        sharing = Sharing.everything(members, arms) if everything else Sharing.dealt(members, arms)
-    game = Game(bernoulli(means) if means else [RandomBernoulli() for _ in range(arms)], sharing, horizon)
-    result = play(game, rule, runs=runs, seed=seed, jobs=jobs, progress=progress, **terms)
+    known = [] if shares is None else list(shares)
+    if len(known) > members:
+        raise InputError(f"There are shares of {len(known)} members; there must be at most {members}.")
+    played, steps = members, horizon
+    if quick:
+        played, steps = affordable(arms, members, min(horizon, max(ALONE_UP_TO // arms, 100)))
+    everything = bool(getattr(rule, "by_contrasts", False))
+    sharing = _sharing(known, members, arms, everything)
+    if played < members:  # every so many members, so that those who have joined are represented
+        sharing = [sharing[place * members // played] for place in range(played)]
+    world = bernoulli(means) if means else [RandomBernoulli() for _ in range(arms)]
+    game = Game(world, Sharing.lists(sharing, arms), steps)
+    result = play(game, rule, runs=runs, seed=seed, checkpoints=(), jobs=jobs, progress=progress, **terms)
     by = result.best_alone or ("two-ucb" if result.two_ucb_regret else None)
     alone = None if by is None else result.alone_regret[by]
     lost = result.folded.incentive / result.runs
-    per_run = result.frame()
-    profit = per_run["controller_profit"].fill_null(0.0).to_numpy()
     return Forecast(
         result.average_regret,
         # Payments among members cancel on average: what is left is what the controller keeps.
-        Estimate.of(per_run["average_regret"].to_numpy() + profit / members) if result.settled else None,
+        Estimate.of(result.per_run("average_regret") + result.per_run("controller_profit") / played)
+        if result.settled
+        else None,
         alone,
         by,
         None if alone is None else float(np.mean(lost <= alone.mean)),
-        Estimate.of(per_run["broadcasts"].to_numpy() / members),
-        _assumptions(means is not None, shares is not None, everything),
+        Estimate.of(result.per_run("broadcasts") / played),
+        played,
+        steps,
+        result.runs,
+        (
+            *_smaller(played, members, steps, horizon),
+            "The mean result of each option is the one given."
+            if means is not None
+            else "The mean result of each option is drawn from 0 to 1, each value as likely as any other.",
+            _shared(len(known), members, everything),
+            "Results are 0 or 1, equally likely for all members, and known at once.",
+            "All members join at the start, are equally fast, and use all of their tries.",
+            "Everyone follows the rule and reports the truth.",
+        ),
     )
 
 
-def _assumptions(known: bool, consented: bool, everything: bool) -> tuple[str, ...]:
-    one_arm = "Members share every arm." if everything else "Members share one arm each, or several if they are few."
-    return (
-        "The means of the arms are those given."
-        if known
-        else "The means of the arms are drawn from 0 to 1, each as likely as any other.",
-        "Members share what they have consented to so far." if consented else one_arm,
-        "Rewards are 0 or 1, the same for all members, and known at once.",
-        "All members join at the start, are equally fast, and use their whole horizon.",
-        "Everyone follows the rule and reports the truth.",
-    )
+def _sharing(known: list[Sequence[int]], members: int, arms: int, everything: bool) -> list[Sequence[int]]:
+    """Return the arms that every member shares: those known, then what the others are assumed to share."""
+    others = members - len(known)
+    if not others:
+        return known
+    dealt = Sharing.everything(others, arms) if everything else Sharing.dealt(others, arms)
+    return [*known, *(dealt.of(member) for member in range(others))]
+
+
+def _smaller(played: int, members: int, steps: int, horizon: int) -> list[str]:
+    """Return how a smaller game differs from the whole one."""
+    if (played, steps) == (members, horizon):
+        return []
+    sizes = f"{counted(members, 'member')} with {horizon:,} tries each", f"{played:,} with {steps:,}"
+    return [f"To save time, the simulation has fewer than {sizes[0]}: {sizes[1]}."]
+
+
+def _shared(known: int, members: int, everything: bool) -> str:
+    """Return what the forecast assumes of the options that members share."""
+    if known == members:
+        return "Members share what they have consented to so far."
+    others = "share every option" if everything else "share one option each, or several if they are few"
+    if not known:
+        return f"Members {others}."
+    so_far = "member so far shares what it has" if known == 1 else "members so far share what they have"
+    return f"The {known:,} {so_far} consented to; all others {others}."

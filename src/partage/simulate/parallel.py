@@ -24,6 +24,7 @@ import numpy as np
 
 from partage.arms import Bernoulli
 from partage.checks import count
+from partage.compiled import collector_paused
 from partage.engine import by_reference
 from partage.engine.tally import always_shared
 from partage.errors import InputError, MissingExtra, PartageError
@@ -114,7 +115,8 @@ def compile_rule(task: Task) -> None:
     shares: list[list[int]] = [[] if hidden else [0]] * agents
     claim_steps = 1.0 if task.game.uneven else None  # uneven games have kernels of their own
     tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2, claim_steps=claim_steps)
-    play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
+    with collector_paused():
+        play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
 
 
 @contextmanager
@@ -175,7 +177,10 @@ def _play_all(chunks: Sequence[Chunk], place: str, options: dict[str, Any]) -> I
 
 
 def _play(chunks: Sequence[tuple[int, Chunk]], place: str, options: dict[str, Any]) -> Iterator[Finished]:
-    """Play chunks with joblib, each with its place."""
+    """Play chunks, each with its place: with joblib, or one after another, as a server may not have it."""
+    if place == "threads" and options["n_jobs"] == 1:
+        yield from (_timed(at, *chunk) for at, chunk in chunks)
+        return
     import joblib
 
     work = _timed if place == "threads" else _elsewhere

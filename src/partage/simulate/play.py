@@ -17,7 +17,7 @@ from partage.engine.reference import watched
 from partage.errors import InputError
 from partage.game import Game
 from partage.rules import make_rule
-from partage.rules.rule import Rule
+from partage.rules.rule import BuiltIn, Rule, is_compiled
 from partage.settle import settlement_for
 from partage.simulate.bars import LEARNERS, Lone, bars_of, lone_games
 from partage.simulate.chunk import Task, checked_game, checked_rule
@@ -41,7 +41,7 @@ STRONG_RUNS, STRONG_WORK = 100, 10**8  # at most so many runs, and so many runs 
 
 CHECKPOINTS = 30  # at most, and one more: the steps of `usual_checkpoints`
 
-REFERENCE_PULLS, NOTICED = 30_000, 10  # pulls per second of the reference, roughly; seconds that are worth a notice
+REFERENCE_PULLS, NOTICED = 100_000, 10  # pulls per second of the reference, roughly; seconds that are worth a notice
 
 
 def play(
@@ -213,7 +213,10 @@ def long_reference_play(game: Game, rule: Rule, runs: object) -> str | None:
     if seconds < NOTICED:
         return None
     took = f"{seconds:,.0f} seconds" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
-    return f"The reference plays this game, pull by pull: {pulls:,} pulls take about {took}."
+    notice = f"The reference plays this game, pull by pull: {pulls:,} pulls take about {took}."
+    if isinstance(rule, BuiltIn) or is_compiled(rule):
+        return notice
+    return f"{notice} A rule with compiled = True plays at the engine's speed (docs/own-rules.md)."
 
 
 def _pulls_of(game: Game) -> int:

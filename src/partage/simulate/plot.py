@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from partage.rules.seeing import with_sees
 from partage.simulate.estimate import counted
+from partage.simulate.in_unit import amount, named
 
 if TYPE_CHECKING:
     from partage.simulate.compare import Comparison
@@ -37,34 +38,46 @@ def plot(result: "Result") -> Figure:
 
 def _over_time(result: "Result", axes: Axes) -> None:
     draw_curve(result, axes, BLUE, None)
-    axes.set(title="Overall regret over time", xlabel="step", ylabel="mean regret, with two standard errors")
+    axes.set(
+        title="Overall regret over time", xlabel="step", ylabel=f"mean regret{_in(result)}, with two standard errors"
+    )
     axes.set_xscale("log")
+
+
+def _factor(result: "Result") -> float:
+    """Return what one unit of reward is in the unit of the game."""
+    return result.game.unit.amount(1.0) if result.game.unit else 1.0
+
+
+def _in(result: "Result") -> str:
+    return f" in {named(result.game.unit)}" if result.game.unit else ""
 
 
 def draw_curve(result: "Result", axes: Axes, colour: str, label: str | None) -> None:
     """Draw the overall regret up to each checkpoint, with two standard errors to either side."""
-    means = np.array([point.mean for point in result.curve])
-    errors = 2 * np.array([point.stderr or 0.0 for point in result.curve])
+    factor = _factor(result)
+    means = factor * np.array([point.mean for point in result.curve])
+    errors = 2 * factor * np.array([point.stderr or 0.0 for point in result.curve])
     axes.plot(result.checkpoints, means, color=colour, label=label)
     axes.fill_between(result.checkpoints, means - errors, means + errors, color=colour, alpha=0.2, linewidth=0)
 
 
 def _agents(result: "Result", axes: Axes) -> None:
     """Draw the individual regret before and after settlement, agents sorted by it, with names if they are few."""
-    agents, runs = result.game.agents, result.runs
+    agents, each = result.game.agents, _factor(result) / result.runs
     order = np.argsort(result.folded.regret)
-    axes.plot(np.arange(1, agents + 1), result.folded.regret[order] / runs, ".", color=BLUE, label="regret")
+    axes.plot(np.arange(1, agents + 1), each * result.folded.regret[order], ".", color=BLUE, label="regret")
     if result.settled:
-        incentive = result.folded.incentive[order] / runs
+        incentive = each * result.folded.incentive[order]
         axes.plot(np.arange(1, agents + 1), incentive, ".", color=ORANGE, label="after settlement")
     if result.bars is not None:
         _own_bars(result, axes, order)
     elif result.two_ucb_regret is not None:
-        axes.axhline(result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
+        axes.axhline(_factor(result) * result.two_ucb_regret.mean, color=INK, linewidth=1, label="2-UCB alone")
     if result.best_alone is not None and result.bars is None:
-        best = result.alone_regret[result.best_alone].mean
+        best = _factor(result) * result.alone_regret[result.best_alone].mean
         axes.axhline(best, color=INK, linewidth=1, linestyle="--", label=f"best alone: {result.best_alone}")
-    axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel="mean regret")
+    axes.set(title="Regret of each agent", xlabel="agents, sorted by regret", ylabel=f"mean regret{_in(result)}")
     if agents <= MOST_NAMES:
         names = [result.game.agent_name(int(agent)) for agent in order]
         axes.set_xticks(np.arange(1, agents + 1), names, rotation=45, ha="right", fontsize=8)
@@ -75,7 +88,7 @@ def _own_bars(result: "Result", axes: Axes, order: NDArray[np.int64]) -> None:
     """Draw what each agent would lose alone, where agents differ."""
     for alone, label, colour in (("two-ucb", "2-UCB alone", INK), ("best", "best alone", GREY)):
         bars = [result.bar_of(alone, int(agent)) for agent in order]
-        known = [bar.mean for bar in bars if bar is not None]
+        known = [_factor(result) * bar.mean for bar in bars if bar is not None]
         if known:
             axes.plot(np.arange(1, len(known) + 1), known, "_", color=colour, label=label)
 
@@ -99,16 +112,20 @@ def plot_comparison(comparison: "Comparison") -> Figure:
     for (name, result), colour in zip(results.items(), colours, strict=True):
         if len(result.checkpoints):
             draw_curve(result, left, colour, name)
-    left.set(title="Overall regret over time", xlabel="step", ylabel="mean regret, with two standard errors")
+    unit = _in(results[comparison.first])
+    left.set(title="Overall regret over time", xlabel="step", ylabel=f"mean regret{unit}, with two standard errors")
     left.set_xscale("log")
     if left.lines:
         left.legend(frameon=False)
     names = list(results)[::-1]
     for axes, figure_of_merit in ((middle, "overall_regret"), (right, "broadcasts")):
+        counts = figure_of_merit == "broadcasts"
         found = [getattr(results[name], figure_of_merit) for name in names]
+        found = found if counts else [amount(one, results[comparison.first].game.unit) for one in found]
         errors = [2 * (one.stderr or 0.0) for one in found]
         axes.barh(names, [one.mean for one in found], xerr=errors, color=colours[::-1], ecolor=INK)
-        axes.set(title=figure_of_merit.replace("_", " ").capitalize(), xlabel="mean, with two standard errors")
+        title, inside = figure_of_merit.replace("_", " ").capitalize(), "" if counts else unit
+        axes.set(title=title, xlabel=f"mean{inside}, with two standard errors")
     for axes in (left, middle, right):
         axes.spines[["top", "right"]].set_visible(False)
     return figure

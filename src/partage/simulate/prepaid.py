@@ -1,10 +1,7 @@
 """How much should everyone prepay? The bill of a pool in games like this one, by simulation.
 
-The work is bounded, so that a form can call this. Arms of gap g need about log T / g^2 broadcasts, and of N random
-means the best two are closer than g with a probability of about N g. So a run takes about 2 N sqrt(M T log T)
-broadcasts on average, and its bill is about N log T log(M T / log T) / 2. Where this is too much, a smaller game is
-played, first with fewer members and then with a shorter horizon, and its bill is scaled up by that formula. This is
-the case from 3 x 10^6 pulls on for up to nine arms, and from about 10^5 on for twenty. Near ties that only a larger
+The work is bounded, so that a form can call this: where the whole game is too much, `affordable` gives a smaller one,
+and its bill, which is about N log T log(M T / log T) / 2, is scaled up by that formula. Near ties that only a larger
 game would settle are then missed, so the amount may be too low. Compared with whole games of 10 arms (100 agents and
 T = 10^5; 1,000 and 10^6), it agrees within its interval for Balanced-GLR, and for shared-imed it is 0.58 and 0.37 of
 the whole: the number of members matters more there than the formula says. The interval does not include this error.
@@ -24,14 +21,14 @@ from partage.errors import InputError
 from partage.game import Game, check_size
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
+from partage.simulate.affordable import affordable
 from partage.simulate.fold import COLUMNS
 from partage.simulate.play import play
 from partage.simulate.result import Estimate, Result
 
 QUANTILE = 0.95
 MOST_RUNS, FEWEST_RUNS = 400, 80
-PULLS = 3 * 10**6  # of all members together, in one run
-RUN, WORK = 1e6, 2e7  # broadcasts times arms, of one run and of all, roughly
+WORK = 2e7  # broadcasts times arms of all runs, roughly
 LITTLE = 0.1  # below this fraction of compensations that is paid, a prepaid amount covers little
 _BILL = COLUMNS.index("bill")
 
@@ -153,9 +150,7 @@ def propose_prepaid(
 
 def _smaller_game(arms: int, members: int, horizon: int, means: Sequence[float] | None, sharing: str | None) -> Game:
     """Return a game of this size, or a smaller one that does not take too long."""
-    pulls = max(1000.0, min(PULLS, (RUN / (2 * arms * arms)) ** 2 / math.log(horizon)))
-    fewer = max(min(members, arms), min(members, int(pulls / horizon)))
-    steps = min(horizon, max(int(pulls / fewer), 100))
+    fewer, steps = affordable(arms, members, horizon)
     known = None if means is None else bernoulli(means)
     best = (0, 1) if known is None else np.argsort([-arm.mean for arm in known]).tolist()[:2]
     pattern = Sharing.pattern(sharing or ("round-robin" if fewer >= arms else "dealt"), fewer, arms, best)

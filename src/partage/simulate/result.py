@@ -20,6 +20,7 @@ from partage.simulate.by_agent import by_agent
 from partage.simulate.disagreement import Disagreeing, summed_up
 from partage.simulate.estimate import Estimate
 from partage.simulate.fold import COLUMNS, FIGURES, Folded
+from partage.simulate.in_unit import amount, in_unit
 from partage.simulate.page import Page
 from partage.simulate.summary import summary
 
@@ -172,7 +173,7 @@ class Result:
         None unless the settlement is a pool or dues, and if there was no such regret. It may exceed 1: rates are
         differences of means in the record.
         """
-        paid, lost = (self._column(name) for name in ("compensation", "explore_regret"))
+        paid, lost = (self.per_run(name) for name in ("compensation", "explore_regret"))
         if not self.settlement.is_prepaid or lost.sum() == 0:
             return None
         ratio = float(paid.sum() / lost.sum())
@@ -312,11 +313,12 @@ class Result:
         classes = self.bars.of(alone)
         return None if classes is None else np.array([bar.mean for bar in classes])[self.bars.class_of]
 
-    def _column(self, name: str) -> NDArray[np.float64]:
+    def per_run(self, name: str) -> NDArray[np.float64]:
+        """Return one figure of every run, such as "overall_regret"."""
         return self.folded.figures[:, COLUMNS.index(name)]
 
     def _figure(self, name: str) -> Estimate:
-        return Estimate.of(self._column(name))
+        return Estimate.of(self.per_run(name))
 
     def _fraction(self, name: str) -> float | None:
         told = self.settlement.has_ceilings or self.settlement.is_prepaid
@@ -351,14 +353,14 @@ class Result:
         return self._page().text()
 
     def __repr__(self) -> str:
-        return f"<Result of {self._page().title}; overall regret {self.overall_regret}>"
+        return f"<Result of {self._page().title}; overall regret {amount(self.overall_regret, self.game.unit)}>"
 
     def _repr_html_(self) -> str:
         """Return the same table for notebooks."""
         return self._page().html()
 
     def _page(self) -> Page:
-        return summary(self.as_dict())
+        return summary(in_unit(self.as_dict(), self.game.unit))
 
     @property
     def too_few_sharers(self) -> list[str]:
@@ -373,7 +375,7 @@ class Result:
         """In how many runs reports show that agents see arms differently, and who is named; None if all are equal."""
         if not self.game.uneven:
             return None
-        return summed_up(self.game, self.folded.disagreements, int(np.count_nonzero(self._column("compared"))))
+        return summed_up(self.game, self.folded.disagreements, int(np.count_nonzero(self.per_run("compared"))))
 
     def as_dict(self, rule: str | None = None) -> dict[str, Any]:
         """Return the stable public JSON object.

@@ -6,7 +6,9 @@ from typing import Any
 
 from partage.simulate.agents_summary import agents_blocks, said_of_reports
 from partage.simulate.estimate import Estimate, counted, plain
+from partage.simulate.in_unit import named
 from partage.simulate.page import Grid, Page
+from partage.unit import Unit
 
 MOST_NAMES = 3  # agents that a sentence names
 LEARNER = {"best": "the best learner", "two-ucb": "2-UCB"}
@@ -74,7 +76,7 @@ def _subtitle(figures: dict[str, Any], sharing: str | None) -> str:
     how = ", pull by pull by the reference" if figures.get("by_reference") else ""
     shared = "" if sharing is None else f"sharing {sharing}; "
     settled = f"{shared}settlement {figures['settlement']}"
-    unit = f"; in {figures['unit']['name'] or 'the unit of the game'}" if "unit" in figures else ""
+    unit = f"; in {named(Unit(**figures['unit']))}" if "unit" in figures else ""
     return f"{settled}; {runs} from seed {figures['seed']} in {seconds}{how}{unit}"
 
 

@@ -31,7 +31,6 @@ SHARED, OWN = "Shared-IMED", "Shared-IMED, own = 30"
 GLR, BETTING = "Balanced-GLR", "Balanced-GLR, betting"
 ETC, NO_PROTOCOL = "Balanced-ETC", "no protocol"
 SETTLED = ", settled"
-SETTLED_RUNS = 10
 
 
 class Contestant(NamedTuple):
@@ -143,7 +142,7 @@ def limit(place: int) -> float | None:
 
 
 def lines() -> list[Line]:
-    """Return each rule without a settlement, then settled with fewer runs, then the learners alone.
+    """Return each rule without a settlement, then settled, then the learners alone.
 
     Games with the same arms and horizon share what is played alone.
     """
@@ -152,7 +151,7 @@ def lines() -> list[Line]:
         places = [at for name, at in PLACES.items() if each.everywhere or each.name in GAMES[at - 1].also]
         plain.append(_line(each.name, each.rule, "none", places, each.most_runs))
         if each.name not in (NO_PROTOCOL, *BOTH):  # they follow no protocol, so nothing is settled
-            settled.append(_line(each.name + SETTLED, each.rule, "equal-share", places, SETTLED_RUNS))
+            settled.append(_line(each.name + SETTLED, each.rule, "equal-share", places, each.most_runs))
     alone = [
         Line(name, rule, lambda at: game(at).alone(), "none", most_runs=lambda at: GAMES[at - 1].alone_runs)
         for name, rule in STRONG.items()
@@ -163,7 +162,7 @@ def lines() -> list[Line]:
 def _line(name: str, rule: Rule, settlement: str, places: Sequence[int], most: int | None) -> Line:
     def most_runs(at: int) -> int | None:
         setting = GAMES[at - 1]
-        limits = (setting.most_runs, None if setting.short and settlement == "none" else most)
+        limits = (setting.most_runs, None if setting.short else most)
         return min((each for each in limits if each is not None), default=None)
 
     return Line(name, rule, game, settlement, places=places, most_runs=most_runs)

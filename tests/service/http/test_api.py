@@ -516,6 +516,20 @@ def test_events(url: str) -> None:
             assert next(view for view in seen if view["closed"]) == host.board()
 
 
+def test_an_ask_may_wait_for_a_claim(url: str) -> None:
+    host = Host(url, rule="balanced-etc", balance=1)
+    ann, bob, cyd = host.join("a"), host.join("a"), host.join("b")
+    ann.ok("POST", "/ask", {"explore_only": True})
+    assert bob.call("POST", "/ask?wait=0.01", {"explore_only": True}).status_code == 204
+    with ThreadPoolExecutor() as pool:
+        asking = pool.submit(bob.ok, "POST", "/ask?wait=1", {"explore_only": True})
+        assert cyd.ok("POST", "/ask", {"explore_only": True})["arm"] == "b"  # which opens the other arm
+        pull = asking.result() or bob.ok("POST", "/ask?wait=1", {"explore_only": True})
+    assert pull["arm"] == "a"
+    for wait in ("2", "-1", "nan", "soon"):
+        ann.refused(422, "POST", f"/ask?wait={wait}", {"explore_only": True}, code="invalid_field")
+
+
 def test_events_as_patches(url: str) -> None:
     host = Host(url)
     ann = host.join("a", "b")

@@ -18,7 +18,18 @@ from partage.rules import live_rules
 from partage.settle import SETTLEMENTS
 
 ONE = "/v1/collaborations/{id}"
-REQUESTS = ("NewCollaboration", "NewInvites", "NewAgent", "Ask", "Tell", "Commits", "CommitRun", "Consent")
+REQUESTS = (
+    "NewCollaboration",
+    "NewInvites",
+    "NewAgent",
+    "Ask",
+    "Tell",
+    "Commits",
+    "CommitRun",
+    "Consent",
+    "Attach",
+    "NewArm",
+)
 REQUESTS += ("SetAside", "Reveal")
 LIMITED = {429, 431}
 READING = {401, 403, 404, 500, 501, 503} | LIMITED
@@ -49,6 +60,8 @@ CALLS: dict[tuple[str, str], set[int]] = {
     ("post", f"{ONE}/ask"): {200, 204} | WRITING,
     ("post", f"{ONE}/tell"): {200, 404} | WRITING,
     ("post", f"{ONE}/commits"): {200} | WRITING,
+    ("post", f"{ONE}/history"): {200} | WRITING,
+    ("post", f"{ONE}/arms"): {200, 404} | WRITING,
     ("get", f"{ONE}/agents/me"): {200, 401, 403, 500, 501, 503} | LIMITED,
     ("patch", f"{ONE}/agents/me"): {200} | WRITING,
     ("get", f"{ONE}/checkpoint"): {200} | READING,
@@ -189,7 +202,11 @@ def test_every_limit_is_one_that_the_server_keeps(url: str, schema: dict[str, An
                 if limit in part:
                     refusal = operator.refused(422, "POST", "", good | config | {name: part[limit] + beyond})
                     assert refusal["field"] == name
-                if limit in ("minimum", "maximum") and limit in part and name not in ("prepaid", "balance"):
+                if (
+                    limit in ("minimum", "maximum")
+                    and limit in part
+                    and name not in ("prepaid", "balance", "most_arms")
+                ):
                     operator.ok("POST", "", good | config | {name: part[limit]})
 
 
@@ -288,6 +305,8 @@ def test_answers_are_what_the_schema_says(url: str, schema: dict[str, Any]) -> N
     see(ann, "GET", "/board", headers={"If-None-Match": "*"})
     run = {"version": board.json()["version"], "arm": board.json()["leader"], "pulls": 3}
     see(ann, "POST", "/commits", {"request": "r", "runs": [run]})
+    see(Host(url, most_arms=3), "POST", "/arms", {"name": "c"})
+    see(Host(url, histories=3).join("a"), "POST", "/history", {"arm": "a", "rewards": [1, 0.5]})
     see(ann, "GET", "/agents/me")
     see(ann, "GET", "/settlement")
     see(ann, "GET", "/ledger")

@@ -381,6 +381,7 @@ def test_a_form_from_elsewhere_is_refused(
     for client, path in [
         (session(), "/collaborations"),
         (session(), f"/c/{played.id}/invites"),
+        (session(), f"/c/{played.id}/arms"),
         (session(), f"/c/{played.id}/invites/i1/revoke"),
         (session(), f"/v1/collaborations/{played.id}/close"),
         (session(), "/logout"),
@@ -736,6 +737,27 @@ def test_a_form_sent_twice_creates_once(
     assert [made["name"] for made in api.get("/v1/collaborations").json()].count("Once") == 1
 
 
+def test_an_arm_is_added_on_the_page_and_members_see_what_is_past(
+    server: Server, session: Callable[..., httpx.Client], page: Page, api: httpx.Client
+) -> None:
+    client = session()
+    form = {"name": "More", "arms": "a, b", "horizon": "100", "histories": "5", "most_arms": "3"}
+    made = client.post("/collaborations", data=form, headers={"x-csrf-token": csrf_of(client, "/")}).text
+    id, code = re.findall(r'value="[^"]*/join#(c[0-9a-f]+)\.([^"]*)"', made)[0]
+    assert (api.get(f"/v1/collaborations/{id}").json()["histories"]) == 5
+    joined = api.post(f"/v1/collaborations/{id}/agents", headers=bearer(code), json={"name": "M", "shares": ["a"]})
+    past = {"arm": "a", "rewards": [0.5, 1.0]}
+    api.post(f"/v1/collaborations/{id}/history", headers=bearer(joined.json()["token"]), json=past).raise_for_status()
+    log_in(page, server)
+    page.goto(f"{server.url}/c/{id}")
+    expect(page.locator("#board-says")).to_contain_text("for which nobody is paid: a 2.")
+    page.locator("#arm").fill("c")
+    page.locator("#arm-list button").click()
+    expect(page.locator("#arms .arm")).to_have_count(3)
+    expect(page.locator("#arm-list")).to_contain_text("3 of at most 3 arms")
+    expect(page.get_by_text("The operator added the arm c")).to_be_visible()
+
+
 def test_invites_are_made_and_revoked(
     server: Server, page: Page, other_page: Callable[..., Page], api: httpx.Client, page_errors: list[str]
 ) -> None:
@@ -911,6 +933,58 @@ def test_many_arms_are_shown_the_best_first(server: Server, page: Page, api: htt
     expect(page.locator("#arms .arm:visible")).to_have_count(24)
     page.get_by_role("button", name="Show all 60 arms").click()
     expect(page.locator("#arms .arm:visible")).to_have_count(60)
+
+
+FOLLOW = """async (events) => {
+  const script = [...document.scripts].find((one) => one.src.includes("operator.js")).src;
+  const { next } = await import(script.replace("operator.js", "patch.js"));
+  const heard = { kinds: [], bytes: [], snapshot: null };
+  const source = new EventSource(events);
+  for (const kind of ["board", "patch"]) {
+    source.addEventListener(kind, ({ data }) => {
+      heard.kinds.push(kind);
+      heard.bytes.push(data.length);
+      heard.snapshot = kind === "patch" ? next(heard.snapshot, JSON.parse(data)) : JSON.parse(data);
+    });
+  }
+  window.follows = [...(window.follows ?? []), heard];
+}"""
+
+
+def until(page: Page, expression: str) -> None:
+    """Wait until an expression is true. The pages' policy forbids `wait_for_function`."""
+    for _ in range(1000):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(expression)
+
+
+def test_a_page_gets_patches_which_make_the_board(server: Server, page: Page, api: httpx.Client) -> None:
+    names = tuple(f"arm/{place}~" for place in range(1000))
+    played = Played(api, names, invites=10)
+    token = played.join("M", *names)
+    watch(page, server, played)
+    page.evaluate(FOLLOW, f"/c/{played.id}/events")
+    until(page, "follows[0].snapshot")
+    for _ in range(6):
+        before = page.evaluate("follows[0].kinds.length")
+        for _ in range(4):
+            played.pull(token, dict.fromkeys(names, 0.5))
+        played.join(f"N{before}")
+        until(page, f"follows[0].kinds.length > {before}")
+    board = api.get(f"/v1/collaborations/{played.id}/board").json()
+    until(page, f"follows[0].snapshot.board.agents === {board['agents']}")
+    page.evaluate(FOLLOW, f"/c/{played.id}/events")  # another one gets all of it at once
+    until(page, "follows[1].snapshot")
+    first, second = page.evaluate("follows")
+    assert first["kinds"] == ["board"] + ["patch"] * (len(first["kinds"]) - 1)
+    assert len(first["kinds"]) > 6
+    assert second["kinds"] == ["board"]
+    assert first["snapshot"]["board"] == board
+    assert first["snapshot"] == second["snapshot"]
+    assert max(first["bytes"][1:]) < first["bytes"][0] / 10
+    expect(page.locator("#arms .arm:visible").first).to_contain_text("1 broadcast")
 
 
 # --- for everyone ---------------------------------------------------------------------------------------------

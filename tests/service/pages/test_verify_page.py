@@ -24,9 +24,13 @@ class Files:
     """A ledger and what belongs to it."""
 
     def __init__(self, api: httpx.Client) -> None:
-        played = Played(api, settlement="equal-share-expected", underwriting=10, currency="€")
+        declared = {"histories": 3, "most_arms": 4}
+        played = Played(api, settlement="equal-share-expected", underwriting=10, currency="€", **declared)
         self.played, one = played, played.join("Ünal", "a", "b")
         two = played.join("Two", "b")
+        past = {"arm": "b", "rewards": [0.5, 0.75]}
+        api.post(f"{played.path}/history", headers=bearer(one), json=past).raise_for_status()
+        api.post(f"{played.path}/arms", json={"name": "later"}).raise_for_status()
         for _ in range(6):
             played.pull(one, {"a": 1.0, "b": 0.25})
             told = played.pull(two, {"a": 1.0, "b": 0.5})
@@ -106,6 +110,25 @@ def reward_above_one(rows: list[bytes]) -> None:
     rows[place] = rows[place].replace(f'"reward":{row["reward"]}'.encode(), b'"reward":1.5')
 
 
+def past_reward_above_one(rows: list[bytes]) -> None:
+    place = first(rows, "attach")
+    rows[place] = rows[place].replace(b'"rewards":[0.5,0.75]', b'"rewards":[0.5,1.75]')
+
+
+def too_many_past_rewards(rows: list[bytes]) -> None:
+    place = first(rows, "attach")
+    rows[place] = rows[place].replace(b'"rewards":[0.5,0.75]', b'"rewards":[0.5,0.75,0.5,0.75]')
+
+
+def an_arm_twice(rows: list[bytes]) -> None:
+    place = first(rows, "arm")
+    rows[place] = rows[place].replace(b'"name":"later"', b'"name":"b"')
+
+
+def no_room_for_arms(rows: list[bytes]) -> None:
+    rows[0] = rows[0].replace(b'"most_arms":4,', b"")
+
+
 def with_spaces(rows: list[bytes]) -> None:
     rows[2] = rows[2].replace(b'","', b'", "', 1)
 
@@ -135,6 +158,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "no beginning": lambda text: b"".join(lines_of(text)[1:]),
     "spaces in a row": lambda text: rehashed(text, with_spaces),
     "a reward above one": lambda text: rehashed(text, reward_above_one),
+    "a past reward above one": lambda text: rehashed(text, past_reward_above_one),
+    "too many past rewards": lambda text: rehashed(text, too_many_past_rewards),
+    "an arm that is there": lambda text: rehashed(text, an_arm_twice),
+    "an arm too many": lambda text: rehashed(text, no_room_for_arms),
     "a report without a claim": lambda text: rehashed(text, not_claimed),
     "other totals at the close": lambda text: rehashed(text, other_totals),
     "a line after the close": lambda text: text + lines_of(text)[-1],

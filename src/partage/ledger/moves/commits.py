@@ -21,7 +21,7 @@ def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: 
     earn nothing, all of them are unnamed.
     """
     state, member = still_open(turn), present(turn, agent)
-    stated = named_runs(runs, state.config.arms)
+    stated = named_runs(runs, state.arms)
     check_signature(turn, member, "commits", request=request, runs=stated, unnamed=unnamed)
     if request in member.answers:
         answered = member.answers[request]

@@ -143,7 +143,7 @@ def _check_join_signed(
         return
     contents: dict[str, Any] = {
         "name": name,
-        "shares": named(shares, state.config.arms),
+        "shares": named(shares, state.arms),
         "tie_commitment": tie_commitment or None,
     }
     contents |= {name: value for name, value in declared._asdict().items() if value is not UNSET}
@@ -163,7 +163,7 @@ def consent(turn: Turn, agent: str, shares: Sequence[int], request: str | None =
     """
     state = still_open(turn)
     member = present(turn, agent)
-    check_signature(turn, member, "consent", request=request, shares=named(shares, state.config.arms))
+    check_signature(turn, member, "consent", request=request, shares=named(shares, state.arms))
     if request is not None and request in member.answers:
         if member.answers[request].arm >= 0:
             raise reused("ask for a pull")

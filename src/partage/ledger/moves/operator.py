@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from partage.ledger.events import FORMAT, Close, Create, Remove, Revoke, Rotate, SetAside
+from partage.ledger.events import FORMAT, AddArm, Close, Create, Remove, Revoke, Rotate, SetAside
+from partage.ledger.fields import alike, checked_name, not_allowed
 from partage.ledger.moves.checks import check_terms, still_open
 from partage.ledger.moves.pulls import lapse
 from partage.ledger.moves.turn import Turn
@@ -34,6 +35,21 @@ def set_aside(turn: Turn, agent: str, reason: str) -> SetAside:
         raise conflict("set_aside", "The broadcasts of this agent have already been set aside; the reason stays.")
     lapse(turn)
     return turn.write(SetAside, agent=agent, reason=reason, version=state.version + 1, active=())
+
+
+def add_arm(turn: Turn, name: str) -> None:
+    """Add an arm, up to the number that was declared at creation; one that is there already is not added again."""
+    state = still_open(turn)
+    if name in state.numbers:
+        return
+    if checked_name("name", name) != name:
+        raise not_allowed("name")
+    if alike(name) in {alike(one) for one in state.arms}:
+        raise conflict("arm_taken", "Another arm has this name, up to case; choose another.", "name")
+    if len(state.arms) == state.board.arms:
+        sentence = f"This collaboration may have {state.board.arms:,} arms, as was declared when it was created."
+        raise conflict("no_more_arms", sentence)
+    turn.write(AddArm, name=name)
 
 
 def remove(turn: Turn, agent: str, reason: str) -> Remove:

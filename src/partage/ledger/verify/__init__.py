@@ -19,6 +19,7 @@ from pathlib import Path
 from partage.errors import InputError
 from partage.ledger.chain import GENESIS
 from partage.ledger.checkpoints import public_key
+from partage.ledger.own_rules import load_rules
 from partage.ledger.verify.kept import read_kept
 from partage.ledger.verify.lines import Wrong, check_line, read_lines
 from partage.ledger.verify.log import CheckpointFound, Log
@@ -38,6 +39,7 @@ def verify(
     checkpoints: Sequence[str] = (),
     key: str | None = None,
     state: str | Path | None = None,
+    rules: str | Path | Sequence[str | Path] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Verified:
     """Verify a ledger.
@@ -57,6 +59,8 @@ def verify(
     state
         The state file of the agent whose copy it is. It has the agent, its checkpoint and the key, and the commit
         pulls that the agent has receipts for: the copy must show them all.
+    rules
+        The module of the collaboration's rule, if that is not one of Partage's: its path or its name, or several.
     progress
         Called with the number of lines, now and then.
 
@@ -73,6 +77,7 @@ def verify(
     InputError
         An argument is not allowed.
     """
+    load_rules(*([rules] if isinstance(rules, str | Path) else rules))
     if head is not None and not isinstance(head, str):
         raise InputError(f"The head is {head!r}; it must be a string, as the controller sent it.")
     if key is not None and public_key(key) is None:

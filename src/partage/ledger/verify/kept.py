@@ -41,7 +41,7 @@ class Kept(Struct):
         member, config = state.members[self.agent], state.config
         if self.collaboration != config.collaboration:
             raise Wrong(f"The state file is of another collaboration, {self.collaboration}.", False)
-        shown = {config.arms[arm]: pulls for arm, pulls in member.commit.items()}
+        shown = {state.arms[arm]: pulls for arm, pulls in member.commit.items()}
         for arm, pulls in self.receipted.commits.items():
             self._compare(f"commit pulls of arm {arm}", shown.get(arm, 0), pulls)
         self._compare("commit pulls without an arm", member.unnamed, self.receipted.unnamed)

@@ -6,10 +6,13 @@ from typing import NoReturn
 from msgspec import UNSET
 
 from partage.clock import TICKS
+from partage.errors import InputError
 from partage.ledger import moves
 from partage.ledger.config import Config, checked_config
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -38,17 +41,19 @@ from partage.ledger.fields import (
     checked_reason,
     checked_request,
     checked_reward,
+    checked_rewards,
     checked_text,
     not_allowed,
 )
 from partage.ledger.moves import Turn
+from partage.ledger.own_rules import own_rule
 from partage.ledger.refusals import Refused
 from partage.ledger.signatures import Signed, is_signed
 from partage.ledger.state import State
 from partage.ledger.ties import commitment_to, is_commitment, is_part
 from partage.ledger.verify.closing import Reader, check_close
 from partage.ledger.verify.lines import Wrong
-from partage.ledger.verify.tolerance import TolerantState
+from partage.ledger.verify.tolerance import DECIDING, TolerantState
 
 
 class Replay:
@@ -128,7 +133,7 @@ class Replay:
         if event.time < state.time:
             raise Wrong("its time is before that of the line before it.")
         if (
-            not isinstance(event, (Create, Join, Draw, Order, Close, Tick, UsedUp))
+            not isinstance(event, (Create, Join, Draw, Order, AddArm, Close, Tick, UsedUp))
             and event.agent not in state.members
         ):
             raise Wrong("its agent has not joined.")
@@ -199,6 +204,12 @@ def _created(event: AnyEvent) -> TolerantState:
     given = {name: getattr(event, name) for name in Config.__struct_fields__}
     stated = {name: value for name, value in given.items() if value is not UNSET}
     format = 1 if event.format is UNSET else event.format
+    if event.rule_source is not UNSET:
+        given["rule_source"] = event.rule_source
+        try:
+            own_rule(event.rule, event.rule_source)
+        except Refused as refused:  # the ledger may be right; this machine cannot tell
+            raise InputError(refused.sentence) from None
     try:
         checked = checked_config(Config(**{**stated, "arms": list(event.arms)}), format)
     except Refused as refused:
@@ -270,6 +281,7 @@ def _tell(turn: Turn, event: Tell) -> None:
 
 def _commit(turn: Turn, event: Commit) -> None:
     checked_request(event.request)
+    _check_arms(turn.state, (run.arm for run in event.runs))
     unnamed = 0 if event.unnamed is UNSET else event.unnamed
     if not event.runs and not unnamed:
         raise Wrong("it reports no commit pulls.")
@@ -296,6 +308,10 @@ def _consent(turn: Turn, event: Consent) -> None:
     moves.consent(turn, event.agent, event.shares, event.request)
 
 
+def _add_arm(turn: Turn, event: AddArm) -> None:
+    moves.add_arm(turn, event.name)
+
+
 def _used_up(turn: Turn, event: UsedUp) -> None:
     turn.write(UsedUp, arms=event.arms)
 
@@ -306,6 +322,13 @@ def _tick(turn: Turn, event: Tick) -> None:
 
 def _leave(turn: Turn, event: Leave) -> None:
     moves.leave(turn, event.agent)
+
+
+def _attach(turn: Turn, event: Attach) -> None:
+    checked_request(event.request)
+    _check_arms(turn.state, (event.arm,))
+    checked_rewards(event.rewards)
+    moves.attach(turn, event.agent, event.arm, event.rewards, event.request)
 
 
 def _set_aside(turn: Turn, event: SetAside) -> None:
@@ -347,6 +370,8 @@ _MOVES: dict[type, Callable[..., None]] = {
     Tick: _tick,
     Consent: _consent,
     Leave: _leave,
+    Attach: _attach,
+    AddArm: _add_arm,
     SetAside: _set_aside,
     Rotate: _rotate,
     Revoke: _revoke,
@@ -355,8 +380,8 @@ _MOVES: dict[type, Callable[..., None]] = {
 
 
 def _check_arms(state: State, shares: Iterable[int]) -> None:
-    if any(arm >= state.board.arms for arm in shares):
-        raise Wrong("it shares an arm that the collaboration does not have.")
+    if any(arm >= len(state.arms) for arm in shares):
+        raise Wrong("it names an arm that the collaboration does not have.")
 
 
 def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn:
@@ -365,9 +390,9 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
     if first is None:
         what = "writes nothing"
     elif isinstance(first, Claim):
-        what = f"hands out a claim on arm {state.config.arms[first.arm]}"
+        what = f"hands out a claim on arm {state.arms[first.arm]}"
     elif isinstance(first, Commit) and first.runs:
-        what = f"counts a commit pull of arm {state.config.arms[first.runs[0].arm]}"
+        what = f"counts a commit pull of arm {state.arms[first.runs[0].arm]}"
     elif isinstance(first, Lapse):
         what = f"lets claim {first.pull:,} lapse, which was due"
     elif isinstance(first, UsedUp):
@@ -378,8 +403,8 @@ def _differs(state: State, event: AnyEvent, written: list[AnyEvent]) -> NoReturn
         what = "fixes the tie order, with another key or other members skipped"
     elif isinstance(first, Tick):
         what = f"lets the clock advance to {first.clock:,}"
-    elif isinstance(first, Tell | SetAside) and isinstance(event, type(first)) and first.active != event.active:
-        what = f"leaves these arms active: {', '.join(state.config.arms[arm] for arm in state.board.actives())}"
+    elif isinstance(first, DECIDING) and isinstance(event, type(first)) and first.active != event.active:
+        what = f"leaves these arms active: {', '.join(state.arms[arm] for arm in state.board.actives())}"
     else:
         what = "writes the same event with other contents"
     raise Wrong(f"it does not follow from the lines before it: here the controller {what}.")

@@ -10,12 +10,13 @@ import copy
 from msgspec import UNSET
 
 from partage.board import Pull
-from partage.ledger.events import AnyEvent, Claim, Commit, SetAside, Tell
+from partage.ledger.events import AnyEvent, Attach, Claim, Commit, SetAside, Tell
 from partage.ledger.state import State
 from partage.rules.exploring import explore_or_commit
 
 TOLERANCE = 1e-9
 SLACKS = (-TOLERANCE, TOLERANCE)  # of thresholds: what holds for both is certain, what holds for one is possible
+DECIDING = Tell | Attach | SetAside  # events that state which arms are active after them
 
 
 class TolerantState(State):
@@ -39,7 +40,7 @@ class TolerantState(State):
             wanted = Pull(stated.runs[0].arm, share=False)
         else:
             return own
-        if wanted == own:
+        if wanted == own or self.config.rule_source is not UNSET:  # only our rules know what rounding explains
             return own
         # The pull is possible if it follows from the arms that are open for certain, and its own.
         certain, possible = self._open_arms()
@@ -57,7 +58,7 @@ class TolerantState(State):
         board, stated = self.board, self.stated
         before, rule_state = list(board.active), copy.deepcopy(board.state)
         self.rule.revise(board)
-        if self.format == 1 or not isinstance(stated, Tell | SetAside):
+        if self.format == 1 or not isinstance(stated, DECIDING):
             return
         own, rule_state_after = board.active, board.state
         wanted = before if stated.active is UNSET else [arm in stated.active for arm in range(board.arms)]

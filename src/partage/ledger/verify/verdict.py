@@ -104,6 +104,12 @@ def describe(found: Verified, replay: "Replay", saved_line: int | None, kept: Ke
         found.trusted.append("No hidden line is of the copy's owner: only its state file (--state) can show that.")
     paid = "" if state.names_commits else " No amount depends on a commit pull."
     found.trusted.append(f"Agents reported the rewards that they saw and the commit pulls that they made.{paid}")
+    if attached := sum(state.attached()):
+        hidden = "; and that they had not pulled before, as far as lines are hidden" if replay.hidden else ""
+        found.trusted.append(
+            f"The {attached:,} past rewards that members attached are all that they saw of these arms{hidden}. "
+            "They are evidence only: nobody is paid for them."
+        )
     aside = [member.name for member in state.members.values() if member.aside]
     removed = [member.name for member in state.members.values() if member.removed]
     if removed:

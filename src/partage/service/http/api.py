@@ -1,6 +1,7 @@
 """The API's calls, one function each: who may make it, what it takes and what it returns."""
 
 import logging
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -32,7 +33,18 @@ from partage.service.http.auth import (
     streaming,
     who_of,
 )
-from partage.service.http.schema import READS, WRITES, BareCall, StreamCall, TaggedCall, answer_of, described
+from partage.service.http.responses import Encoded
+from partage.service.http.schema import (
+    LONGEST_WAIT,
+    READS,
+    WRITES,
+    BareCall,
+    StreamCall,
+    TaggedCall,
+    WaitingCall,
+    answer_of,
+    described,
+)
 from partage.service.http.transparency import TRANSPARENCY, seen_by
 from partage.service.metrics import Metrics
 from partage.service.runtime.book import Book
@@ -63,6 +75,20 @@ def by_whom(request: AnyRequest) -> By:
         sentence = f"The header {signatures.HEADER} must be the request's number, a space, and 64 bytes in base64."
         raise invalid(signatures.HEADER, sentence)
     return By(signed, epoch)
+
+
+def seconds_of(request: AnyRequest) -> float:
+    """Return how long an ask may wait for a claim."""
+    if not request.scope["query_string"]:
+        return 0.0
+    given = request.query_params.get("wait", "0")
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= LONGEST_WAIT:
+        raise invalid("wait", f"The parameter wait must be a number of seconds from 0 to {LONGEST_WAIT:g}.")
+    return found
 
 
 def created_with(book: Book, invites: int) -> list[str]:
@@ -189,6 +215,23 @@ async def revoke_token(request: AnyRequest, id: FromPath[str], agent: FromPath[s
     """End an agent's token and its browser sessions, at once."""
     await controller_of(request).revoke(id, agent)
     log.info("token revoked", extra={"collaboration": id, "agent": agent})
+
+
+@post(
+    "/collaborations/{id:str}/arms",
+    middleware=[operator_only],
+    status_code=200,
+    summary="Add an arm",
+    **described(*WRITES, 404),
+)
+async def add_arm(
+    request: AnyRequest, id: FromPath[str], data: JSONBody[messages.NewArm]
+) -> messages.CollaborationView:
+    """Add an arm, up to the number that was declared at creation. Nobody shares it until they say so."""
+    controller = controller_of(request)
+    book = await controller.add_arm(id, data.name)
+    log.info("arm added", extra={"collaboration": id})
+    return collaboration_view(book.state, controller.secret.key.public)
 
 
 @post(
@@ -379,7 +422,7 @@ async def join(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.N
     summary="Ask what to pull next",
     **described(
         *WRITES,
-        kind=BareCall,
+        kind=WaitingCall,
         answers={
             200: answer_of(messages.Pull, "The pull to make."),
             204: answer_of(None, "With explore_only: nothing to explore."),
@@ -392,11 +435,12 @@ async def ask(
     data: JSONBody[messages.Ask] = messages.Ask(),  # noqa: B008
 ) -> Response[messages.Pull | None]:
     """Return the agent's next pull: a claim to report, or a commit pull (with explore_only: 204 instead)."""
+    wait = seconds_of(request)
     controller, book, agent = await own_book(request, id)
     pull = await controller.ask(
-        book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request)
+        book, agent, checked_request(data.request), data.explore_only, seen_by(request), by_whom(request), wait
     )
-    return Response(pull, status_code=200 if pull is not None else 204)
+    return Encoded(pull, 200 if pull is not None else 204)
 
 
 @get(
@@ -430,10 +474,10 @@ async def reveal(request: AnyRequest, id: FromPath[str], data: JSONBody[messages
     summary="Report the reward of a claim",
     **described(*WRITES, 404),
 )
-async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> messages.Told:
+async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Tell]) -> Response[messages.Told]:
     """Broadcast the reward of a claim. It is on disk before the answer is sent."""
     controller, book, agent = await own_book(request, id)
-    return await controller.tell(book, agent, data.pull, data.reward, seen_by(request), by_whom(request))
+    return Encoded(await controller.tell(book, agent, data.pull, data.reward, seen_by(request), by_whom(request)))
 
 
 @post(
@@ -443,10 +487,25 @@ async def tell(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.T
     summary="Report commit pulls",
     **described(*WRITES),
 )
-async def commits(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]) -> messages.Told:
+async def commits(
+    request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Commits]
+) -> Response[messages.Told]:
     """Count commit pulls that the client decided itself."""
     controller, book, agent = await own_book(request, id)
-    return await controller.commits(book, agent, data, seen_by(request), by_whom(request))
+    return Encoded(await controller.commits(book, agent, data, seen_by(request), by_whom(request)))
+
+
+@post(
+    "/collaborations/{id:str}/history",
+    middleware=[agent_only, costly("history")],
+    status_code=200,
+    summary="Attach past rewards of an arm",
+    **described(*WRITES),
+)
+async def attach(request: AnyRequest, id: FromPath[str], data: JSONBody[messages.Attach]) -> messages.Told:
+    """Add past rewards of an arm to the record, before the agent's first pull. They are evidence and not paid."""
+    controller, book, agent = await own_book(request, id)
+    return await controller.attach(book, agent, data, seen_by(request), by_whom(request))
 
 
 @get(
@@ -554,6 +613,7 @@ API: list[Any] = [
     remove,
     renew,
     revoke_token,
+    add_arm,
     invite,
     invites,
     revoke,
@@ -571,6 +631,7 @@ API += [
     ask,
     tell,
     commits,
+    attach,
     me,
     consent,
     rotate,

@@ -25,6 +25,7 @@ from partage.service.http.responses import FAILURES, careful
 from partage.service.http.schema import add_facts, operation_id
 from partage.service.metrics import Metrics
 from partage.service.pages import page_routes
+from partage.service.pages.forecasts import Forecasts
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.readiness import Readiness
 from partage.service.store import StoreError
@@ -100,6 +101,8 @@ def create_app(
     public_url
         The address of the server in invite links, without a slash at the end; empty: they are relative.
     """
+    limits = limits or Limits()
+    forecasts = Forecasts(controller.system, limits.forecast_seconds)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -108,6 +111,7 @@ def create_app(
             on_startup()
         log.info("started", extra={"version": __version__})
         yield
+        await forecasts.stop()
         await controller.stop()
         log.info("stopped")
 
@@ -125,7 +129,8 @@ def create_app(
                 "gate": Gate(),
                 "public_url": public_url,
                 "methods": {},
-                "guard": Guard(limits or Limits(), controller.system.clock),
+                "guard": Guard(limits, controller.system.clock),
+                "forecasts": forecasts,
                 "readiness": Readiness(controller.store, controller.system),
             }
         ),

@@ -42,6 +42,8 @@ COSTLY = {
     "close": Rate(1, 30),
     "token": Rate(1, 30),
     "consent": Rate(10, 200),
+    "history": Rate(1, 100),
+    "forecast": Rate(1, 30),
     "proofs": Rate(50, 500),
 }
 
@@ -60,6 +62,8 @@ class Limits:
         Wrong bearer tokens per minute from one address; five times as many at once.
     costly
         How many times as many costly calls as `COSTLY` says.
+    forecast_seconds
+        Processor time that the forecast of a join page may take; 0: the page shows none.
     """
 
     requests: float = 2000
@@ -67,10 +71,11 @@ class Limits:
     streams_each: float = 8
     wrong_tokens: float = 60
     costly: float = 1
+    forecast_seconds: float = 60
 
     @classmethod
     def of_environment(cls) -> "Limits":
-        """Return the limits that the environment sets, each a number above 0."""
+        """Return the limits that the environment sets: numbers above 0, or 0 for no forecasts."""
         found = {}
         for field, variable in environment.LIMITS.items():
             text = environment.read(variable)
@@ -79,7 +84,8 @@ class Limits:
                     found[field] = float(text)
                 except ValueError:
                     found[field] = math.nan
-                if not 0 < found[field] < math.inf:
+                none = field == "forecast_seconds" and found[field] == 0
+                if not none and not 0 < found[field] < math.inf:
                     raise InputError(f"The variable {variable} must be a number above 0.")
         return cls(**found)
 

@@ -37,7 +37,9 @@ ERRORS = {
     501: "The collaboration was created by a newer release of Partage.",
     503: "The database does not answer, or the controller is busy; try again.",
 }
-RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits")  # calls whose answer has a receipt
+LONGEST_WAIT = 1.0  # seconds that an ask may wait for a claim
+# Calls whose answer has a receipt.
+RECEIPTED = ("/{id}/agents", "/agents/me", "/ask", "/tell", "/commits", "/history")
 READS = (401, 403, 404, 500, 501, 503)
 WRITES = (400, 401, 403, 409, 413, 422, 500, 501, 503)
 
@@ -58,6 +60,18 @@ class BareCall(Call):
     def __post_init__(self) -> None:
         assert isinstance(self.request_body, RequestBody)
         self.request_body.required = False
+
+
+@dataclass
+class WaitingCall(BareCall):
+    """A call that may wait for a claim."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = "With explore_only: the seconds that the request may wait for a claim if there is none now."
+        seconds = Schema(type=OpenAPIType.NUMBER, minimum=0, maximum=LONGEST_WAIT, default=0)
+        found = Parameter(name="wait", param_in="query", schema=seconds, description=text)
+        self.parameters = [*(self.parameters or ()), found]
 
 
 @dataclass
@@ -146,6 +160,7 @@ OPERATIONS = {
     "collaborations": ("list_collaborations", "collaborations"),
     "collaboration": ("read_collaboration", "collaborations"),
     "close": ("close_collaboration", "collaborations"),
+    "add_arm": ("add_arm", "collaborations"),
     "agents": ("list_agents", "members"),
     "set_aside": ("set_agent_aside", "members"),
     "remove": ("remove_agent", "members"),
@@ -162,6 +177,7 @@ OPERATIONS = {
     "ask": ("ask", "play"),
     "tell": ("tell", "play"),
     "commits": ("report_commits", "play"),
+    "attach": ("attach_history", "play"),
     "draw": ("read_draw", "play"),
     "reveal": ("reveal_nonce", "play"),
     "board": ("read_board", "play"),
@@ -180,17 +196,22 @@ OPERATIONS = {
 # A body that each call takes as it is, once its names and numbers are those of the collaboration.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "NewCollaboration": {"name": "Bakers", "arms": ["Moulin A", "Moulin B"], "horizon": 2000, "prepaid": 20.0},
+    "NewArm": {"name": "Moulin C"},
     "NewInvites": {"invites": 3, "hours": 48.0},
     "NewAgent": {"name": "Morel", "shares": ["Moulin A"], "request": "morel-joins"},
     "Ask": {"request": "morel-17"},
     "Tell": {"pull": 17, "reward": 0.75},
     "Commits": {"request": "morel-18", "runs": [{"version": 12, "arm": "Moulin A", "pulls": 40}]},
+    "Attach": {"arm": "Moulin A", "rewards": [0.75, 1.0, 0.5], "request": "morel-history-a"},
     "Consent": {"shares": ["Moulin A", "Moulin B"]},
     "SetAside": {"reason": "The scales were broken in May."},
     "Remove": {"reason": "Closed their bakery."},
     "Reveal": {"nonce": "00112233445566778899aabbccddeeff"},
 }
-_COUNTS = ("broadcasts", "sharers", "claims", "lapses", "agents", "version", "clock", "explore", "commit", "pulls")
+_COUNTS = (
+    *("broadcasts", "attached", "sharers", "claims", "lapses", "agents", "version", "clock"),
+    *("explore", "commit", "pulls"),
+)
 _PLACES = {"id": "The collaboration's id.", "agent": "An agent's id.", "invite_id": "An invite's id."}
 
 

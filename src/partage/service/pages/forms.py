@@ -136,9 +136,6 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
     settlement = form.get("settlement") or None
     prepays = settlement or "pool"
     taken = _takes(prepays) if prepays in SETTLEMENTS else ()  # the form hides the other fields
-    invites = number(form, "invites")
-    if invites != int(invites):
-        raise not_allowed("invites")
     return NewCollaboration(
         name=form.get("name", "").strip(),
         arms=arms_of(form.get("arms", "")),
@@ -157,9 +154,19 @@ def new_collaboration(form: Mapping[str, str]) -> NewCollaboration:
         claim_interval=number(form, "claim_interval"),
         signed=form.get("signed", "") in ("true", "yes"),
         currency=form.get("currency", "").strip() or None,
-        invites=int(invites),
+        histories=_whole(form, "histories"),
+        most_arms=_whole(form, "most_arms") if form.get("most_arms", "").strip() else None,
+        invites=_whole(form, "invites"),
         request=form.get("request") or None,
     )
+
+
+def _whole(form: Mapping[str, str], field: str) -> int:
+    """Return the whole number in a field."""
+    found = number(form, field)
+    if found != int(found):
+        raise not_allowed(field)
+    return int(found)
 
 
 def _optional(form: Mapping[str, str], field: str) -> float | None:

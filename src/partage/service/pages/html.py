@@ -68,13 +68,13 @@ def listed(names: list[str], most: int = 4) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "arm"), counted(2000, "arm")
-    ('1 arm', '2,000 arms')
+    >>> counted(1, "arm"), counted(2000, "arm"), counted(2, "try", "tries")
+    ('1 arm', '2,000 arms', '2 tries')
     """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 TEMPLATES = jinja2.Environment(

@@ -14,7 +14,9 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from partage.ledger.events import (
+    AddArm,
     AnyEvent,
+    Attach,
     Claim,
     Close,
     Commit,
@@ -35,11 +37,13 @@ from partage.ledger.events import (
     decode,
 )
 from partage.ledger.messages import SettlementView
+from partage.ledger.patches import Replace, changes
 from partage.ledger.settlement import own_view
 from partage.ledger.state import State
 from partage.service.pages.html import counted, listed, money
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.frames import Frames
 from partage.service.runtime.sessions import Who
 from partage.service.runtime.settlements import PREVIEW_PAUSE
 
@@ -102,14 +106,68 @@ class Own(Struct):
 
 
 class Snapshot(Struct, omit_defaults=True):
-    """A collaboration at one moment, for the operator (`agents`) or for a member (`me`)."""
+    """A collaboration at one moment, for the operator (`agents`) or for a member (`me`); the board comes on top."""
 
     time: int
-    board: msgspec.Raw
     feed: list[Said]
     agents: list[AgentRow] | None = None
     me: Own | None = None
     weighing: Weighing | None = None
+    board: msgspec.Raw | None = None
+
+
+class News(Struct):
+    """What makes the next snapshot of the last one.
+
+    `board` has the patches of the board, one after another, and `rest` is a patch of all but the board and the feed.
+    The new feed is `said`, followed by the old feed without its first `skip` sentences, `FEED` of them at most.
+    """
+
+    board: list[msgspec.Raw]
+    rest: list[Replace]
+    said: list[Said]
+    skip: int
+
+
+class Follower:
+    """What one page knows: each event brings it from the last snapshot to the next."""
+
+    def __init__(self) -> None:
+        self._frame = 0
+        self._feed: list[Said] = []
+        self._rest: dict[str, Any] = {}
+
+    def event(self, frames: Frames, snapshot: Snapshot) -> bytes:
+        """Return the event that makes this snapshot, with the newest board, of the last; empty if it is the same."""
+        feed, rest = snapshot.feed, msgspec.to_builtins(msgspec.structs.replace(snapshot, feed=[]))
+        patches = frames.patches(self._frame)
+        if patches is None or rest.keys() != self._rest.keys():
+            name, made = (
+                b"board",
+                msgspec.json.encode(msgspec.structs.replace(snapshot, board=msgspec.Raw(frames.whole))),
+            )
+        else:
+            new, skip = _new_sentences(self._feed, feed)
+            news = News(list(map(msgspec.Raw, patches)), list(changes("", self._rest, rest)), new, skip)
+            if not (news.board or news.rest or news.said or feed != self._feed):
+                return b""
+            name, made = b"patch", msgspec.json.encode(news)
+        self._frame, self._feed, self._rest = frames.last, feed, rest
+        return b"event: " + name + b"\ndata: " + made + b"\n\n"
+
+
+def _new_sentences(old: list[Said], new: list[Said]) -> tuple[list[Said], int]:
+    """Return the first sentences of a feed, and after how many of the old feed the others follow.
+
+    >>> said = [Said(key, 0, "told", "") for key in range(4)]
+    >>> _new_sentences([said[1], said[0]], [said[3], said[2], said[1], said[0]])[1]
+    0
+    """
+    for fresh in range(len(new)):
+        for skip in range(len(old)):
+            if old[skip] == new[fresh] and (new[:fresh] + old[skip:])[:FEED] == new:
+                return new[:fresh], skip
+    return new, len(old)
 
 
 class Amounts(Struct):
@@ -176,13 +234,13 @@ def operator_snapshot(book: Book, earlier: list[AnyEvent]) -> Snapshot:
         for member in state.members.values()
     ]
     said = feed(state, [*earlier, *book.recent], None)
-    return Snapshot(state.time, msgspec.Raw(book.board()[0]), said, agents=rows, weighing=weighing(book))
+    return Snapshot(state.time, said, agents=rows, weighing=weighing(book))
 
 
 def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot:
     """Return what a member sees now."""
     state = book.state
-    member, arms = state.members[agent], range(state.board.arms)
+    member, arms = state.members[agent], range(len(state.arms))
     own = Own(
         sorted(member.shares),
         [member.explore.get(arm, 0) for arm in arms],
@@ -194,7 +252,7 @@ def member_snapshot(book: Book, earlier: list[AnyEvent], agent: str) -> Snapshot
         None if member.claim is None else Pending(member.claim, state.claims[member.claim].arm),
     )
     said = feed(state, [*earlier, *book.recent], agent)
-    return Snapshot(state.time, msgspec.Raw(book.board()[0]), said, me=own, weighing=weighing(book))
+    return Snapshot(state.time, said, me=own, weighing=weighing(book))
 
 
 _WEIGHED: WeakKeyDictionary[Book, tuple[State, int, Weighing | None]] = WeakKeyDictionary()
@@ -281,7 +339,7 @@ def _committed(state: State, run: list[Commit]) -> Said:
     arms = {part.arm for event in run for part in event.runs}
     agents = {event.agent for event in run}
     who = state.members[run[0].agent].name if len(agents) == 1 else counted(len(agents), "agent")
-    where = state.config.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
+    where = state.arms[next(iter(arms))] if len(arms) == 1 else counted(len(arms), "arm")
     parts = [f"{counted(pulls, 'pull')} to {where}"] if pulls else []
     if unnamed:
         parts.append(counted(unnamed, "pull") + (" without naming the arm" if state.names_commits else ""))
@@ -291,13 +349,13 @@ def _committed(state: State, run: list[Commit]) -> Said:
 
 def _said(state: State, event: AnyEvent) -> Said | None:
     """Return an event as a sentence, or None if the feed leaves it out."""
-    arms = state.config.arms
+    arms = state.arms
     agent = getattr(event, "agent", None)
     name = state.members[agent].name if agent is not None and agent in state.members else ""
     arm: int | None = None
     match event:
         case Create():
-            kind, text = "create", f"The collaboration was created, with {counted(len(arms), 'arm')}"
+            kind, text = "create", f"The collaboration was created, with {counted(len(event.arms), 'arm')}"
         case Join(shares=shares):
             kind, text = "join", f"{name} joined and shares {listed([arms[share] for share in shares])}"
         case Tell(arm=arm, reward=reward):
@@ -318,6 +376,10 @@ def _said(state: State, event: AnyEvent) -> Said | None:
             kind, text = "consent", f"{name} now shares {listed([arms[share] for share in shares])}"
         case Leave():
             kind, text = "leave", f"{name} left"
+        case Attach(arm=arm, rewards=rewards):
+            kind, text = "attach", f"{name} attached {counted(len(rewards), 'past reward')} of {arms[arm]}"
+        case AddArm(name=added):
+            kind, text = "arm", f"The operator added the arm {added}"
         case SetAside(reason=reason):
             kind, text = "aside", f"The operator set the broadcasts of {name} aside: {reason}"
         case Draw(members=members):
@@ -354,7 +416,7 @@ async def earlier_events(controller: Controller, book: Book) -> list[AnyEvent]:
 async def live(
     controller: Controller, book: Book, snapshot: Callable[[Book, list[AnyEvent]], Snapshot], who: Who
 ) -> AsyncIterator[bytes]:
-    """Send a snapshot now and after each change, and the settlement whenever it is recomputed.
+    """Send a snapshot now, what changes in it from then on, and the settlement whenever it is recomputed.
 
     The two are separate messages: a settlement can take a second, and the board does not wait for it.
     """
@@ -362,7 +424,7 @@ async def live(
     earlier = await earlier_events(controller, book)
     loop = asyncio.get_running_loop()
     ends = loop.time() + LONGEST
-    due, accounted, sent, sent_money = 0.0, 0, b"", b""
+    due, accounted, follower, sent_money = 0.0, 0, Follower(), b""
     currency = book.state.config.currency
     unit = "" if currency is UNSET else currency
 
@@ -399,11 +461,9 @@ async def live(
                     yield b": still here\n\n"
                 else:
                     await book.on_disk()  # a page shows only what is on disk
-                    body = msgspec.json.encode(snapshot(book, earlier))
-                    if body != sent:
-                        sent = body
-                        yield b"event: board\ndata: " + body + b"\n\n"
-                        await asyncio.sleep(PAUSE + len(body) / BYTES_A_SECOND)
+                    if event := follower.event(book.shown(), snapshot(book, earlier)):
+                        yield event
+                        await asyncio.sleep(PAUSE + len(event) / BYTES_A_SECOND)
             if account is None and accounted != book.state.seq:
                 account = asyncio.create_task(settlement())
     finally:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from partage.errors import MissingExtra
 from partage.ledger.config import checked_config, live_rule
 from partage.ledger.messages import NewCollaboration
 from partage.ledger.terms import amount
+from partage.rules import OWN_RULES
 from partage.service.pages import forms
 from partage.service.runtime.system import System
 
@@ -35,10 +35,10 @@ async def proposed(system: System, form: Mapping[str, str]) -> Proposed:
 
 def _simulated(new: NewCollaboration, fee: float, entered: float | None) -> Proposed:
     """Simulate games like this one. It takes about two seconds, and longer the first time, when code is compiled."""
-    try:
-        from partage.simulate.prepaid import propose_prepaid
-    except ModuleNotFoundError:
-        return Proposed(None, str(MissingExtra("Proposing an amount", "research")))
+    from partage.simulate.prepaid import propose_prepaid
+
+    if new.rule in OWN_RULES:
+        return Proposed(None, "For a rule of your own, partage.propose_prepaid in Python proposes an amount.")
     members, rule = max(2, new.invites), live_rule(new.rule, new.balance, new.parameters)
     found = propose_prepaid(len(new.arms), members, int(new.horizon), rule, fee=fee, jobs=1)
     money = float(f"{found.prepaid * new.value:.3g}")

@@ -18,7 +18,6 @@ from partage.ledger.messages import NewInvites, SettlementView
 from partage.ledger.refusals import Refused, forbidden, missing
 from partage.ledger.settlement import csv_lines, own_view
 from partage.ledger.views import collaboration_view, rule_in_words
-from partage.rules import RULES
 from partage.service.http.auth import (
     COOKIE,
     AnyRequest,
@@ -41,6 +40,7 @@ from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.secrets import derived, fresh, same
 from partage.service.runtime.sessions import SESSION_TIME, By, Who
+from partage.service.store import Invite
 from partage.settle import ALONE, COVERAGE
 
 log = logging.getLogger("partage.service")
@@ -196,9 +196,9 @@ def _row(book: Book) -> dict[str, Any]:
         "id": book.id,
         "name": state.config.name,
         "closed": state.closed is not None,
-        "leader": None if leader is None else state.config.arms[leader],
+        "leader": None if leader is None else state.arms[leader],
         "mean": None if leader is None or not board.counts[leader] else board.mean(leader),
-        "arms": board.arms,
+        "arms": len(state.arms),
         "active": len(board.actives()),
         "agents": len(state.members),
         "broadcasts": sum(board.counts),
@@ -287,8 +287,8 @@ def facts(book: Book) -> dict[str, Any]:
         "prepaid": None if view.prepaid is None else terms.amount(view.prepaid),
         "claim_interval": f"{view.claim_interval:g}" if view.claim_interval else None,
         "terms": view.terms,
-        "by_intervals": RULES[config.rule].by_intervals,
-        "eliminates": RULES[config.rule].eliminates,
+        "by_intervals": book.state.rule.by_intervals,
+        "eliminates": book.state.rule.eliminates,
         "currency": view.currency,
         "tolerate": book.state.rule.tolerate,
     }
@@ -333,6 +333,19 @@ async def revoke(request: AnyRequest, id: FromPath[str], invite_id: FromPath[str
     controller = controller_of(request)
     await controller.invites.revoke(id, invite_id)
     return page("invite_list.html", **await invites_of(controller, await controller.library.fresh(id)))
+
+
+@post("/c/{id:str}/arms", status_code=200)
+async def add_arm(request: AnyRequest, id: FromPath[str]) -> Response[Any]:
+    """Add an arm."""
+    _, who, form = await posted(request)
+    require_operator(who)
+    controller, error = controller_of(request), None
+    try:
+        await controller.add_arm(id, form.get("name", ""))
+    except Refused as refusal:
+        error = refusal.sentence
+    return page("arms.html", error=error, **facts(await controller.library.fresh(id)))
 
 
 @get("/c/{id:str}/events", middleware=[streaming])
@@ -392,19 +405,24 @@ async def join(request: AnyRequest) -> Response[Any]:
     return login_page(request, "join.html", known=found is not None)
 
 
-@post("/join", status_code=200)
-async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
-    """Return what an invite (the bearer token) is for, without using it."""
+async def shown_invite(request: AnyRequest, data: Mapping[str, str]) -> Invite:
+    """Return the invite that is the bearer token of a request; it is not used up."""
     controller, code = controller_of(request), bearer(request)
     if code is None:
         raise Refused(401, "no_token", "This needs an invite.")
     with guard_of(request.scope).guess(address_of(request.scope)):
-        found = await controller.invites.of_code(data.get("collaboration", ""), code)
-    book = await controller.library.fresh(found.collaboration)
+        return await controller.invites.of_code(data.get("collaboration", ""), code)
+
+
+@post("/join", status_code=200)
+async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str, Any]:
+    """Return what an invite (the bearer token) is for, without using it."""
+    found = await shown_invite(request, data)
+    book = await controller_of(request).library.fresh(found.collaboration)
     state, view = book.state, collaboration_view(book.state)
     return {
         "name": state.config.name,
-        "arms": list(state.config.arms),
+        "arms": list(state.arms),
         "horizon": state.config.horizon,
         "settlement": state.config.settlement,
         "terms": view.terms,
@@ -417,6 +435,18 @@ async def look(request: AnyRequest, data: JSONBody[dict[str, str]]) -> dict[str,
         "used": found.id in state.invites,
         "expires": found.expires,
     }
+
+
+@post("/join/forecast", status_code=200)
+async def forecast(request: AnyRequest, data: JSONBody[dict[str, str]]) -> Response[Any]:
+    """Show what a member can expect, to the holder of an invite; no content if there is no forecast."""
+    shown = await shown_invite(request, data)
+    guard_of(request.scope).costly("forecast", (shown.collaboration, shown.id))
+    controller, forecasts = controller_of(request), request.app.state.forecasts
+    book, found = await controller.library.fresh(shown.collaboration), None
+    if book.state.closed is None:
+        found = await forecasts.of(book, invited=len(await controller.invites.usable(shown.collaboration)))
+    return Response("", status_code=204) if found is None else page("forecast.html", found=found)
 
 
 @get("/me")
@@ -460,7 +490,7 @@ async def consent(request: AnyRequest) -> Response[Any]:
     """Start or stop sharing one arm."""
     _, who, form = await posted(request)
     controller, book, agent = await own(request)
-    arms, member = book.state.config.arms, book.state.members[agent]
+    arms, member = book.state.arms, book.state.members[agent]
     place = form.get("arm", "")
     if not place.isascii() or not place.isdigit() or int(place) >= len(arms):
         raise missing("not_found", "There is no such arm.")
@@ -550,6 +580,6 @@ def refused_page(request: AnyRequest, refusal: Refused) -> Response[Any]:
 def routes() -> list[Any]:
     """Return the routes of all pages."""
     handlers = [home, login, logout, create, prepaid, collaboration, invite, invites, revoke, events, history]
-    handlers += [settlement_json, settlement_csv, join, look, me, my_events, my_settlement_json, my_settlement_csv]
-    handlers += [consent, help, privacy, verify, api, static]
+    handlers += [add_arm, settlement_json, settlement_csv, join, look, forecast, me, my_events]
+    handlers += [my_settlement_json, my_settlement_csv, consent, help, privacy, verify, api, static]
     return [Router("/", route_handlers=handlers, include_in_schema=False, exception_handlers={Refused: refused_page})]

@@ -57,6 +57,8 @@ class Book:
         Whether the state holds only what is on disk or being written. After a failed write it must be reloaded.
     durable
         The number of rows that are on disk. State, head and tree may be ahead of it.
+    asks
+        The asks that wait for a claim, by agent, in the order of arrival.
     taken
         Whether its jobs are in a transaction, or wait for one to begin.
     held, refusing
@@ -77,7 +79,6 @@ class Book:
 
     def __init__(self, state: State, head: str, tree: Tree, snapshot_seq: int = 0) -> None:
         self.id = state.config.collaboration
-        self.arms = {name: arm for arm, name in enumerate(state.config.arms)}
         self.state = state
         self.head = head
         self.tree = tree
@@ -85,6 +86,7 @@ class Book:
         self.snapshot_seq = snapshot_seq
         self.valid = True
         self.jobs: list[Job] = []
+        self.asks: dict[str, Job] = {}
         self.taken = False
         self.held = self.refusing = False
         self.closing = asyncio.Lock()
@@ -103,6 +105,11 @@ class Book:
         self._woken_at = self._next_round = -math.inf
         self._changed = False  # since watchers began to be woken
         self._checkpoint = Checkpoint("", 0, b""), ""
+
+    @property
+    def arms(self) -> dict[str, int]:
+        """The number of each arm, by name."""
+        return self.state.numbers
 
     @classmethod
     def begin(cls, event: Create, salt: bytes) -> "tuple[Book, Row]":
@@ -196,7 +203,7 @@ class Book:
     def idle(self) -> bool:
         """Whether it may leave the memory: nobody watches or waits, no claim is open, and its time is the clock's."""
         locked = self.closing.locked() or self.settling.locked()
-        busy = self.jobs or self.taken or self.watchers or locked or self.ahead
+        busy = self.jobs or self.asks or self.taken or self.watchers or locked or self.ahead
         return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:
@@ -229,6 +236,8 @@ class Book:
         A change while they are being woken wakes all of them once more.
         """
         self._changed = True
+        if not self.watchers:
+            self._shown_until = 0.0  # whoever comes next sees this change
         if self._wake_next is None and self.watchers:
             loop = asyncio.get_running_loop()
             if loop.time() >= self._next_round:

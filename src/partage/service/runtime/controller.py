@@ -26,12 +26,14 @@ from partage.ledger.fields import (
     checked_reason,
     checked_request,
     checked_reward,
+    checked_rewards,
     normal,
     not_allowed,
     unknown_arm,
 )
 from partage.ledger.messages import (
     AgentView,
+    Attach,
     Commits,
     DrawView,
     Error,
@@ -60,7 +62,7 @@ from partage.service.runtime.sessions import THE_OPERATOR, UNSIGNED, By, Session
 from partage.service.runtime.settlements import Settlements
 from partage.service.runtime.system import System
 from partage.service.runtime.witnesses import Witnesses
-from partage.service.runtime.writer import SNAPSHOT_EVERY, Done
+from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Waiting
 from partage.service.store import Corrupt, Created, Lost, NewToken, Row, Store, StoreError
 
 log = logging.getLogger("partage.service")
@@ -164,6 +166,13 @@ class Controller:
         book = await self.library.book(collaboration)
         await self.library.put(book, lambda turn: moves.set_aside(turn, agent, reason))
 
+    async def add_arm(self, collaboration: str, name: str) -> Book:
+        """Add an arm; one that is there already is not added again."""
+        name = checked_new_name("name", name)
+        book = await self.library.book(collaboration)
+        await self.library.put(book, lambda turn: moves.add_arm(turn, name))
+        return await self.library.fresh(collaboration)
+
     # what operator and agents may read
 
     async def ledger(self, collaboration: str, reader: str | None) -> AsyncIterator[bytes]:
@@ -258,6 +267,7 @@ class Controller:
         by: By,
         move: Callable[[moves.Turn], Any],
         tokens: list[NewToken] | None = None,
+        waiting: Waiting | None = None,
     ) -> "asyncio.Future[Done]":
         """Queue the move of a member's request, with its signature, unless its token has ended by then."""
 
@@ -267,7 +277,7 @@ class Controller:
             turn.signed = by.signed
             return move(turn)
 
-        return self.library.put(book, own, tokens)
+        return self.library.put(book, own, tokens, waiting=waiting)
 
     async def join(self, collaboration: str, code: str, new: NewAgent, by: By = UNSIGNED) -> tuple[str, str]:
         """Let an agent join with an invite; return its id and its token."""
@@ -318,7 +328,7 @@ class Controller:
             same = same and (new.key or UNSET, new.tie_commitment or UNSET) == (joined.key, joined.tie_commitment)
         same = same and _declared(new) == (joined.horizon, joined.pace)
         if not same:
-            shares = ", ".join(book.state.config.arms[arm] for arm in joined.shares) or "no arm"
+            shares = ", ".join(book.state.arms[arm] for arm in joined.shares) or "no arm"
             sentence = (
                 f"This request has joined before, with the name {joined.name} and sharing {shares}; "
                 "repeat it as it was, and then change what you share."
@@ -359,14 +369,20 @@ class Controller:
         explore_only: bool,
         seen: int | None = None,
         by: By = UNSIGNED,
+        wait: float = 0.0,
     ) -> Pull | None:
-        """Hand out an agent's next pull."""
+        """Hand out an agent's next pull. If there is nothing to explore, wait for a claim for so many seconds."""
         await self.receipts.expect(book, seen)
-        done = await self._put(book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only))
+        waiting = None
+        if wait and explore_only:
+            waiting = Waiting(agent, asyncio.get_running_loop().time() + wait)
+        done = await self._put(
+            book, agent, by, lambda turn: moves.ask(turn, agent, request, explore_only), waiting=waiting
+        )
         answered: Answered | None = done.answer
         if answered is None:
             return None
-        arm = book.state.config.arms[answered.arm]
+        arm = book.state.arms[answered.arm]
         receipt = await self.receipts.of(book, answered.seq, seen, done.rows)
         return Pull(answered.seq, arm, answered.share, answered.version, receipt)
 
@@ -422,6 +438,20 @@ class Controller:
         done = await self._put(
             book, agent, by, lambda turn: moves.commits(turn, agent, told.request, runs, told.unnamed)
         )
+        return await self._told(book, done, seen)
+
+    async def attach(self, book: Book, agent: str, past: Attach, seen: int | None = None, by: By = UNSIGNED) -> Told:
+        """Add an agent's past rewards of an arm to the record."""
+        request, rewards = checked_request(past.request), checked_rewards(past.rewards)
+        if past.arm not in book.arms:
+            raise unknown_arm("arm", book.arms)
+        arm = book.arms[past.arm]
+        await self.receipts.expect(book, seen)
+        done = await self._put(book, agent, by, lambda turn: moves.attach(turn, agent, arm, rewards, request))
+        return await self._told(book, done, seen)
+
+    async def _told(self, book: Book, done: Done, seen: int | None) -> Told:
+        """Return the answer to a report whose row the move named: it may have been written before."""
         seq = done.answer.seq
         row = next((row for row in done.rows if row.seq == seq), None) or await self.receipts.row(book, seq)
         return Told(done.answer.version, row.head, await self.receipts.of(book, seq, seen, [row]))

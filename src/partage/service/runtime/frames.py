@@ -51,16 +51,20 @@ class Frames:
 
         `known` is the frame that the watcher has; with 0, it gets the whole board.
         """
-        found = self._patches_since(known) or b"event: board\ndata: " + self.whole + b"\n\n"
+        patches = self.patches(known)
+        if patches is None:
+            found = b"event: board\ndata: " + self.whole + b"\n\n"
+        else:
+            found = b"".join(b"event: patch\ndata: " + patch + b"\n\n" for patch in patches)
         self.sent += len(found)
         return found
 
-    def _patches_since(self, known: int) -> bytes:
-        """Return the patches from a frame to the newest; empty if they are not kept, or longer than the board."""
+    def patches(self, known: int) -> list[bytes] | None:
+        """Return the patches from a frame to the newest; None if they are not kept, or longer than the board."""
         missing = self.last - known
         if not known or missing > len(self._patches):
-            return b""
+            return None
         patches = [self._patches[place] for place in range(-missing, 0)]
         if missing > 1 and sum(map(len, patches)) >= len(self.whole):
-            return b""
-        return b"".join(b"event: patch\ndata: " + patch + b"\n\n" for patch in patches)
+            return None
+        return patches

@@ -14,7 +14,7 @@ from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Damaged
 from partage.service.runtime.system import System
-from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Prepare, Writer
+from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Prepare, Waiting, Writer
 from partage.service.store import NewToken, Store, StoreError
 
 log = logging.getLogger("partage.service")
@@ -91,11 +91,12 @@ class Library:
         *,
         first: bool = False,
         prepare: Prepare | None = None,
+        waiting: Waiting | None = None,
     ) -> "asyncio.Future[Done]":
         """Queue a move; see `Writer.put`."""
         if self.books.setdefault(book.id, book) is not book:  # it left the memory while the request took its time
             raise Refused(503, "busy", "The controller is busy; try again.", retry_after=1)
-        return self._writer.put(book, move, tokens, first=first, prepare=prepare)
+        return self._writer.put(book, move, tokens, first=first, prepare=prepare, waiting=waiting)
 
     def hold(self, book: Book) -> AbstractAsyncContextManager[None]:
         """Hold a collaboration's moves back; see `Writer.hold`."""
@@ -192,11 +193,15 @@ class Library:
                     self.unloaded += 1
 
     def _heard(self, collaboration: str, seq: int) -> None:
-        """Catch up with what another process wrote, if someone watches. With an empty id, anything may be new."""
+        """Catch up with what another process wrote, if someone watches or waits for a claim.
+
+        With an empty id, anything may be new.
+        """
         for book in list(self.books.values()):
             if book.held:
                 continue
-            if not collaboration or (book.id == collaboration and book.state.seq < seq and book.watchers):
+            wanted = book.watchers or book.asks
+            if not collaboration or (book.id == collaboration and book.state.seq < seq and wanted):
                 self._put_aside(book, _nothing)
 
     def _put_aside(self, book: Book, move: Move) -> None:

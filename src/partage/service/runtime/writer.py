@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from partage.ledger.moves import Turn
+from partage.ledger.own_rules import RuleFailed
 from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT, State
 from partage.service.runtime.book import Book
@@ -47,22 +48,42 @@ class Done(NamedTuple):
     rows: list[Row]
 
 
+class Waiting(NamedTuple):
+    """An ask that may wait for a claim: whose it is, and until when, by the event loop's time."""
+
+    agent: str
+    until: float
+
+
 class Job:
     """A move that waits to be played, and the tokens to store with its events.
 
-    `prepare` is awaited before the move is played, while the collaboration is locked in the store.
+    `prepare` is awaited before the move is played, while the collaboration is locked in the store. `waiting` says
+    that the move asks for a claim, and may wait for one; it becomes None when the time is over.
     """
 
-    __slots__ = ("future", "move", "outcome", "prepare", "tokens")
+    __slots__ = ("future", "move", "outcome", "prepare", "tokens", "waiting")
 
     def __init__(
-        self, move: Move, future: "asyncio.Future[Done]", tokens: list[NewToken], prepare: Prepare | None = None
+        self,
+        move: Move,
+        future: "asyncio.Future[Done]",
+        tokens: list[NewToken],
+        prepare: Prepare | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         self.move = move
         self.future = future
         self.tokens = tokens
         self.prepare = prepare
+        self.waiting = waiting
         self.outcome: Done | Exception | None = None
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether it found no claim, and may wait for one."""
+        nothing = isinstance(self.outcome, Done) and self.outcome.answer is None
+        return nothing and self.waiting is not None and not self.future.done()
 
     def answer(self) -> None:
         """Pass the outcome to the request."""
@@ -75,7 +96,7 @@ class Job:
 
 
 class Broken(Exception):
-    """A move raised something other than a refusal: a defect."""
+    """A move raised something other than a refusal, a defect, or the collaboration's own rule failed."""
 
     def __init__(self, job: Job) -> None:
         super().__init__()
@@ -120,21 +141,27 @@ class Writer:
         *,
         first: bool = False,
         prepare: Prepare | None = None,
+        waiting: Waiting | None = None,
     ) -> "asyncio.Future[Done]":
         """Queue a move for the next transaction; the outcome comes once it is on disk.
 
         `tokens` are stored with the move's events; the move itself may fill the list. With `first`, it is played
-        before those that wait. With `prepare`, its transaction has no other collaboration in it.
+        before those that wait. With `prepare`, its transaction has no other collaboration in it. With `waiting`, a
+        move that finds no claim waits for the first that opens for its agent.
         """
         if book.refusing and not first:
             raise being_closed()
         loop = asyncio.get_running_loop()
-        job = Job(move, loop.create_future(), [] if tokens is None else tokens, prepare)
+        job = Job(move, loop.create_future(), [] if tokens is None else tokens, prepare, waiting)
         book.jobs.insert(0 if first else len(book.jobs), job)
+        self._wake(book)
+        return job.future
+
+    def _wake(self, book: Book) -> None:
+        """Write the jobs of a collaboration, as soon as it is free."""
         self._waiting[book.id] = book
         if not book.taken and not book.held:
             self._start()
-        return job.future
 
     @asynccontextmanager
     async def hold(self, book: Book) -> AsyncIterator[None]:
@@ -210,9 +237,39 @@ class Writer:
             for book, jobs in batch.values():
                 book.written()
                 for job in jobs:
-                    job.answer()
+                    if job.asks_again:
+                        self._keep(book, job)
+                    else:
+                        job.answer()
                 book.notify()
             await asyncio.sleep(0)
+
+    def _keep(self, book: Book, job: Job) -> None:
+        """Let an ask that found nothing wait for a claim. An agent has one such ask, the newest."""
+        assert job.waiting is not None
+        agent, until = job.waiting
+        if agent in book.asks:
+            self._end_wait(book, book.asks[agent])
+        book.asks[agent] = job
+        asyncio.get_running_loop().call_at(until, self._end_wait, book, job)
+
+    def _end_wait(self, book: Book, job: Job) -> None:
+        """Play an ask that waits once more, which answers it in any case.
+
+        Even then there may be a claim: that of the same request, if it was sent twice.
+        """
+        if job.waiting is None:
+            return
+        agent, job.waiting = job.waiting.agent, None
+        if book.asks.get(agent) is not job:  # it is being played, or was answered
+            return
+        del book.asks[agent]
+        if book.refusing:
+            job.outcome = being_closed()
+            job.answer()
+        else:
+            book.jobs.append(job)
+            self._wake(book)
 
     def _next_batch(self) -> Batch:
         """Take every waiting job, except those of collaborations that are being written."""
@@ -298,6 +355,28 @@ class Writer:
                 await self._prepare(book, job.prepare, job)
             rows += self._play(book, job, now)
             await self._breathe()
+        return rows + await self._play_asks(book, jobs, now)
+
+    async def _play_asks(self, book: Book, jobs: list[Job], now: int) -> list[Row]:
+        """Hand the claims that have opened to the asks that wait, in the order of arrival; these join the jobs."""
+        rows: list[Row] = []
+        state, seq, opened = book.state, -1, set[int]()
+        for job in [*book.asks.values(), *(job for job in jobs if job.asks_again)]:
+            if job.waiting is None:  # its time was over just now
+                continue
+            if job.future.done():  # the request was cancelled
+                book.asks.pop(job.waiting.agent, None)
+                continue
+            if seq != state.seq:
+                seq, opened = state.seq, set() if state.closed else set(state.open_arms())
+            member = state.members[job.waiting.agent]
+            if state.closed is None and member.claim is None and opened.isdisjoint(member.shares):
+                continue
+            rows += self._play(book, job, now)
+            if book.asks.get(member.id) is job and not job.asks_again:
+                del book.asks[member.id]
+                jobs.append(job)
+            await self._breathe()
         return rows
 
     async def _prepare(self, book: Book, prepare: Prepare, job: Job) -> None:
@@ -321,6 +400,9 @@ class Writer:
         answer = None
         try:
             answer = job.move(turn)
+        except RuleFailed as error:  # in the middle of an event, perhaps: the state is read again
+            job.outcome = error
+            raise Broken(job) from error
         except Refused as error:  # its events, claims that lapsed, are still written
             refused = error
         except Exception as error:

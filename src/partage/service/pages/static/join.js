@@ -43,6 +43,18 @@ function withProgram(found) {
   show(element("join-signed"), true);
 }
 
+// What a member can expect, by simulation. It may take a while, or there may be none.
+async function forecast(after) {
+  const card = element("forecast");
+  after.after(card);
+  show(card, true);
+  try {
+    const answer = await fetch("/join/forecast", { method: "POST", headers, body: JSON.stringify({ collaboration }) });
+    if (answer.status !== 200) { show(card, false); return; }
+    card.innerHTML = await answer.text(); // a template of this server, in which names are escaped
+  } catch { show(card, false); }
+}
+
 async function look() {
   if (!code) { problem("An invite link ends with a code after the # sign. Copy the whole link that you received."); return; }
   let found;
@@ -54,7 +66,7 @@ async function look() {
   if (found.closed) { problem(`${found.name} is closed. Nobody can join any more.`); return; }
   if (found.used && !kept.read()) { problem("This invite has already been used. If you used it, log in with the token you got then; otherwise ask for another invite."); return; }
   document.title = `Join ${found.name} · Partage`;
-  if (found.signed) { withProgram(found); return; }
+  if (found.signed) { withProgram(found); forecast(element("join-signed")); return; }
   setText(element("join-name"), found.name);
   const number = new Intl.NumberFormat("en-US");
   setText(element("join-facts"), `${found.arms.length} options to choose from, ${found.agents ? `${number.format(found.agents)} ${found.agents === 1 ? "member" : "members"} so far` : "no members yet"}, ${number.format(found.horizon)} tries each.`);
@@ -79,6 +91,7 @@ async function look() {
     return item;
   }));
   show(element("join-form"), true);
+  forecast(element("join-meaning"));
 }
 
 const boxes = () => [...document.querySelectorAll("input[name=share]")];

@@ -5,7 +5,7 @@
 //
 // It does not replay the rule or compute the settlement again; `partage verify` does.
 
-const NEWEST = 6; // the newest format that this page reads
+const NEWEST = 7; // the newest format that this page reads
 const GENESIS = "0".repeat(64);
 const SHOWN = /^\{"head":"([0-9a-f]{64})","row":(.*),"salt":"([0-9a-f]{32})"(?:,"tally":(\{.*\}))?\}\n?$/s;
 const HIDDEN = /^\{"head":"([0-9a-f]{64})","row_hash":"([0-9a-f]{64})","seq":([1-9][0-9]{0,15})\}\n?$/;
@@ -109,8 +109,10 @@ class Replay {
     this.create = null;
     this.members = new Map(); // by agent: name, shares, key, aside
     this.claims = new Map(); // by pull: agent, arm, told
+    this.arms = []; // their names
     this.told = []; // rewards by arm, of all members
     this.tells = [];
+    this.past = []; // past rewards: agent, arm, rewards
     this.commits = new Map(); // by agent: pulls by arm, and those without one
     this.version = 0;
     this.closed = null;
@@ -123,7 +125,8 @@ class Replay {
       if (event?.kind !== "create") throw new Wrong("it is not the line that creates the collaboration, with which every ledger begins.");
       if ((event.format ?? 1) > NEWEST) throw new Wrong(`it cannot be read. The ledger has format ${event.format}, and this page reads formats up to ${NEWEST}.`);
       this.create = event;
-      this.told = event.arms.map(() => 0);
+      this.arms = [...event.arms];
+      this.told = Array(event.most_arms ?? event.arms.length).fill(0);
       return;
     }
     if (event === null) { this.hidden += 1; return; }
@@ -141,6 +144,12 @@ class Replay {
   join(event) {
     if (this.members.has(event.agent)) throw new Wrong(`agent ${event.agent} has joined already.`);
     this.members.set(event.agent, { name: event.name, shares: new Set(event.shares), key: event.key ?? "", aside: false });
+  }
+
+  arm(event) {
+    if (this.arms.length >= this.told.length) throw new Wrong("it adds an arm beyond the number that was declared at creation.");
+    if (this.arms.includes(event.name)) throw new Wrong("it adds an arm that is there already.");
+    this.arms.push(event.name);
   }
 
   consent(event) { this.member(event).shares = new Set(event.shares); }
@@ -174,6 +183,18 @@ class Replay {
     this.tells.push(event);
   }
 
+  attach(event) {
+    const member = this.member(event);
+    if (!this.create.histories || event.rewards.length > this.create.histories) throw new Wrong("it attaches more past rewards than the collaboration takes.");
+    if (!member.shares.has(event.arm) || member.aside) throw new Wrong(`agent ${event.agent} does not share the arm whose past rewards it attaches.`);
+    if (this.past.some((one) => one.agent === event.agent && one.arm === event.arm)) throw new Wrong(`agent ${event.agent} has attached past rewards of this arm before.`);
+    if ([...this.claims.values()].some((claim) => claim.agent === event.agent) || this.commits.has(event.agent)) throw new Wrong(`agent ${event.agent} has pulled before it attaches past rewards.`);
+    if (!event.rewards.every((reward) => reward >= 0 && reward <= 1)) throw new Wrong("a past reward is not from 0 to 1.");
+    if (event.version !== this.version + 1) throw new Wrong("its version does not follow from the broadcasts before it.");
+    this.version = event.version;
+    this.past.push(event);
+  }
+
   commit(event) {
     this.member(event);
     const own = this.commits.get(event.agent) ?? { arms: new Map(), unnamed: 0 };
@@ -187,10 +208,15 @@ class Replay {
     this.closed = event;
   }
 
+  // Where members may lie, past rewards enter the record slowly, which this page does not follow.
+  get pastLeftOut() { return this.past.length > 0 && Boolean(this.create.parameters?.tolerate); }
+
   // Broadcasts and mean of each arm, without the members who were set aside.
   board() {
-    return this.create.arms.map((name, arm) => {
-      const rewards = this.tells.filter((tell) => tell.arm === arm && !this.members.get(tell.agent).aside).map((tell) => tell.reward);
+    const past = this.pastLeftOut ? [] : this.past;
+    return this.arms.map((name, arm) => {
+      const mine = (event) => event.arm === arm && !this.members.get(event.agent).aside;
+      const rewards = [...past.filter(mine).flatMap((event) => event.rewards), ...this.tells.filter(mine).map((tell) => tell.reward)];
       return { name, broadcasts: rewards.length, mean: rewards.length ? rewards.reduce((sum, one) => sum + one, 0) / rewards.length : null };
     });
   }
@@ -348,7 +374,7 @@ function checkState(state, replay) {
   const compare = (what, shown, receipted) => {
     if (shown < receipted) throw new Wrong(`Rows of agent ${state.agent} are hidden: this copy shows ${count(shown)} of its ${what}, and the controller gave receipts for ${count(receipted)}.`, false);
   };
-  for (const [arm, pulls] of Object.entries(state.receipted.commits ?? {})) compare(`commit pulls of arm ${arm}`, own.arms.get(replay.create.arms.indexOf(arm)) ?? 0, pulls);
+  for (const [arm, pulls] of Object.entries(state.receipted.commits ?? {})) compare(`commit pulls of arm ${arm}`, own.arms.get(replay.arms.indexOf(arm)) ?? 0, pulls);
   compare("commit pulls without an arm", own.unnamed, state.receipted.unnamed ?? 0);
 }
 
@@ -419,6 +445,7 @@ function describe(found, { replay, notes, receipts, states, number, head, key, c
   found.open.push("This page does not replay the rule, nor compute the board's eliminations and the settlement again. The command partage verify does, with the same file.");
   if (!notes.length && !receipts.length) found.open.push("No checkpoint or receipt was given: a ledger rewritten as a whole would also pass. Drop them together with the ledger.");
   if (notes.length && !key) found.open.push("The first line states no key, so no signature was checked.");
+  if (replay.past.length) found.open.push(`Members attached past rewards; whether they are all that they saw, nobody can check.${replay.pastLeftOut ? " They are left out of the board below, because here they enter it slowly." : ""}`);
   if (replay.hidden) found.open.push(`${count(replay.hidden)} lines are hidden: other agents' commit pulls. Their hashes were checked, not what they say.`);
   if (!states.length && replay.hidden) found.open.push("No hidden line is of the copy's owner: only its client's state file can show that.");
 }

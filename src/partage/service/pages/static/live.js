@@ -1,5 +1,6 @@
 // What the operator's page and a member's page share: the stream, the board, the feed.
 import { setText, show } from "./page.js";
+import { next } from "./patch.js";
 
 export const place = document.getElementById("live");
 const whole = new Intl.NumberFormat("en-US");
@@ -26,6 +27,7 @@ export function listen(onBoard, onMoney) {
   let source = null;
   let pause = 1000;
   const last = {};
+  let snapshot = null; // as the stream has it, whether it is drawn or not
   let frame = 0;
   // Several messages before the next frame are drawn once. A page in the background draws when it becomes visible.
   const draw = () => {
@@ -34,9 +36,14 @@ export function listen(onBoard, onMoney) {
     if (last.money) { onMoney(last.money); last.money = null; }
   };
   const take = (name) => (event) => {
-    last[name] = JSON.parse(event.data);
-    if (name === "board") ended.board = last.board.board.closed;
-    else ended.money = last.money.closed;
+    const came = JSON.parse(event.data);
+    if (name === "money") {
+      last.money = came;
+      ended.money = came.closed;
+    } else {
+      last.board = snapshot = name === "patch" ? next(snapshot, came) : came;
+      ended.board = snapshot.board.closed;
+    }
     if (ended.board && ended.money) { source.close(); connected("closed"); } else connected("live");
     pause = 1000;
     if (!frame) frame = requestAnimationFrame(draw);
@@ -45,6 +52,7 @@ export function listen(onBoard, onMoney) {
   const open = () => {
     source = new EventSource(place.dataset.events);
     source.addEventListener("board", take("board"));
+    source.addEventListener("patch", take("patch"));
     source.addEventListener("money", take("money"));
     source.addEventListener("error", async () => {
       doubt ||= setTimeout(() => connected("lost"), 1500); // a stream that reopens quickly needs no warning
@@ -118,6 +126,7 @@ function drawProof(parts, arm, index, board, weighing) {
 }
 
 export function drawBoard({ board, weighing }) {
+  if (board.arms.length > rows.length) { window.location.reload(); return; } // an arm was added
   const leader = board.arms.find((arm) => arm.name === board.leader);
   // Where the rule tests by intervals, an arm is eliminated once its band ends below the highest lower end of all.
   const lows = place.dataset.byIntervals === "1" ? board.arms.filter((arm) => arm.mean != null).map((arm) => arm.mean - arm.radius) : [];

@@ -62,7 +62,7 @@ function drawMoney(view) {
     : { receives: "you would receive", pays: "you would pay", even: "you would be even" };
   setText(element("net"), row.word === "even" ? words.even : `${words[row.word]} ${row.net}${view.currency ? ` ${view.currency}` : ""}`);
   const parts = [`compensation ${row.compensation} minus charge ${row.charge}`];
-  if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}`);
+  if (view.prepaid) parts.unshift(`you prepaid ${view.prepaid} and ${view.closed ? "get" : "would get"} back ${row.back}${view.currency ? ` ${view.currency}` : ""}`);
   if (view.scale) parts.push(`${view.scale} of each compensation is paid`);
   if (!view.finished && !view.closed) parts.push("pulls of active arms are not compensated");
   if (view.disagree) parts.push("members see arms differently, and rates are the same for all of them");
