@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 PARTS = (
     Part("engine", "Balanced-ETC", "bench.engine:measure", 35, "engine.md#what-it-costs"),
-    Part("evidence", "Rules that decide by evidence", "bench.evidence_rules:measure", 100, "engine.md#evidence-rules"),
+    Part("evidence", "Evidence rules", "bench.evidence_rules:measure", 100, "engine.md#evidence-rules"),
     Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "engine.md#what-it-costs"),
     Part("agents", "Ten million agents", "bench.agents:measure", 40, "scale.md#one-large-game"),
     Part("settlements", "Settlements", "bench.settlements:measure", 20, "scale.md#settlements"),
