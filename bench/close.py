@@ -18,8 +18,8 @@ from rich.table import Table
 
 from partage.board import Record
 from partage.ledger.fields import MOST_PAID_ARMS, MOST_PLAYED_ARMS
+from partage.ledger.members import Member
 from partage.ledger.messages import NewCollaboration
-from partage.ledger.state import Member
 from partage.service.runtime.controller import Controller
 from partage.service.store import open_store
 

@@ -55,7 +55,8 @@ from partage.ledger.fields import checked_reward
 from partage.ledger.moves import PullRows, Turn
 from partage.ledger.refusals import CODES, Refused
 from partage.ledger.settlement import inputs, own_view, settled, settlement_of, settlement_view
-from partage.ledger.state import REMEMBERED, State, _Snapshot, tie_order
+from partage.ledger.snapshot import Snapshot
+from partage.ledger.state import REMEMBERED, State, tie_order
 from partage.ledger.ties import tie_seed_of
 from partage.rules import live_rules
 from partage.tape import AGENT_ORDER, permutation, run_key
@@ -64,7 +65,7 @@ from partage.tape import AGENT_ORDER, permutation, run_key
 def kept(state: State) -> tuple[Any, ...]:
     """Everything that a state holds, to compare."""
     board = state.board
-    snapshot = msgspec.msgpack.decode(state.dump(), type=_Snapshot)
+    snapshot = msgspec.msgpack.decode(state.dump(), type=Snapshot)
     return snapshot, list(state.claims), board.claims, board.shared, state.sharers, state.version
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from partage.agreement import Disagreement, disagreements
 from partage.board import MOST_LAPSES, Board, Pull, Record
@@ -39,6 +39,8 @@ from partage.ledger.events import (
     UsedUp,
 )
 from partage.ledger.fields import alike
+from partage.ledger.members import Answered, Attached, Drawing, Handed, Member, Revealed
+from partage.ledger.snapshot import Snapshot, dense, sparse
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
@@ -48,130 +50,6 @@ from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
 SNAPSHOT_FORMAT = "9"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
-
-
-# gc=False: a busy board has hundreds of thousands of these. None can be part of a cycle, and without it the garbage
-# collector would look through all of them.
-
-
-class Answered(Struct, gc=False):
-    """The answer to a request: the seq of its event, the arm (-1: several arms, or none), and the board's version."""
-
-    seq: int
-    arm: int
-    share: bool
-    version: int
-
-
-class Handed(Struct, gc=False):
-    """A claim that was handed out and has not been reported."""
-
-    agent: str
-    arm: int
-    time: int
-
-
-class Attached(Struct, gc=False):
-    """The past rewards of an arm that a member attached: the event that has them, how many, and its request.
-
-    `digest` tells whether a repeated request has the same rewards.
-    """
-
-    seq: int
-    version: int
-    rewards: int
-    request: str | None
-    digest: str
-
-
-class Revealed(Struct):
-    """A nonce that a member revealed, in hex, and the seq of that row."""
-
-    seq: int
-    nonce: str
-
-
-class Drawing(Struct):
-    """The draw of the tie order: the seq and the time of its row, its members, and the reveals that came."""
-
-    seq: int
-    time: int
-    members: tuple[str, ...]
-    revealed: dict[str, Revealed] = msgspec.field(default_factory=dict)
-
-
-class Member(Struct):
-    """An agent: what it shares, what it pulled, and its open claim."""
-
-    id: str
-    name: str
-    shares: frozenset[int]
-    joined: int
-    since: int
-    consents: list[tuple[int, str]]  # (seq, arms as bits): what it may explore, and since when, if commits are named
-    horizon: int  # the pulls that it makes: the collaboration's, or as many as it declared
-    pace: float | None = None  # pulls per hour, if it declared them
-    explore: dict[int, int] = msgspec.field(default_factory=dict)
-    commit: dict[int, int] = msgspec.field(default_factory=dict)
-    unnamed: int = 0  # commit pulls whose arm the agent did not name
-    used: int = 0  # pulls of its horizon
-    spent: bool = False  # whether a `used-up` event says that it has no pulls left
-    claim: int | None = None
-    claimed: int | None = None  # when its last claim was handed out
-    reported: int = 0  # the highest version on which it reported commit pulls
-    answers: dict[str, Answered] = msgspec.field(default_factory=dict)
-    left: bool = False
-    attached: dict[int, Attached] = msgspec.field(default_factory=dict)  # past rewards, by arm
-    aside: str = ""  # why the operator set its broadcasts aside; empty if it did not
-    key: str = ""  # its public key; empty if it has none
-    earlier_key: str = ""  # the key that it had before its last new token
-    number: int = 0  # of its last signed request
-    tie_commitment: str = ""  # the hash of its nonce; empty if it did not commit to one
-    epoch: int = 0  # how often it got a new token
-    rotated: int = 0  # the seq of the event that gave it the last one; 0 if that was joining
-    revoked: bool = False  # whether the operator ended its token
-    removed: str = ""  # why the operator ended its membership; empty if it did not. It has then also `left`
-
-    @property
-    def horizon_left(self) -> int:
-        """The pulls that it may still make."""
-        return self.horizon - self.used
-
-    @property
-    def able(self) -> bool:
-        """Whether it has pulls left, as far as is known here: copies of the ledger hide commit pulls of others."""
-        return not self.spent and self.horizon_left > 0
-
-
-class _Snapshot(Struct):
-    """A state, as stored in a snapshot."""
-
-    config: Create
-    arms: list[str]
-    seq: int
-    time: int
-    version: int
-    counts: list[int]
-    sums: list[float]
-    by_member: dict[str, dict[int, tuple[int, float]]]
-    active: list[bool]
-    public: list[bool]
-    lapses: list[int]
-    rule_state: Any
-    clock: int
-    members: list[Member]
-    past: dict[str, dict[int, list[float]]]
-    claims: dict[int, Handed]
-    late: dict[int, Handed]
-    cancelled: set[int]
-    idle: dict[int, int]
-    used_up: set[int]
-    invites: dict[str, str]
-    windows: list[Window]
-    led: set[int]
-    closed: Close | None
-    drawing: Drawing | None
-    order: Order | None
 
 
 def bits(arms: Iterable[int]) -> str:
@@ -827,7 +705,7 @@ class State:
     def dump(self) -> bytes:
         """Return the state as a snapshot."""
         board = self.board
-        kept = _Snapshot(
+        kept = Snapshot(
             config=self.config,
             arms=self.arms,
             seq=self.seq,
@@ -835,7 +713,7 @@ class State:
             version=self.version,
             counts=board.record.counts,
             sums=board.record.sums,
-            by_member={str(member): _sparse(record) for member, record in board.by_member.items()},
+            by_member={str(member): sparse(record) for member, record in board.by_member.items()},
             active=board.active,
             public=board.public,
             lapses=board.lapses,
@@ -860,7 +738,7 @@ class State:
     @classmethod
     def load(cls, snapshot: bytes) -> "State":
         """Return the state stored in a snapshot."""
-        kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
+        kept = msgspec.msgpack.decode(snapshot, type=Snapshot)
         state = cls(kept.config)
         board = state.board
         for name in kept.arms[len(state.arms) :]:
@@ -870,7 +748,7 @@ class State:
         if kept.order is not None:
             state._fix(kept.order.tie_seed)
         board.record = Record(kept.counts, kept.sums)
-        board.by_member = {member: _dense(record, board.arms) for member, record in kept.by_member.items()}
+        board.by_member = {member: dense(record, board.arms) for member, record in kept.by_member.items()}
         board.active, board.public, board.state = kept.active, kept.public, kept.rule_state
         board.lapses, board.clock = kept.lapses, kept.clock
         state.members = {member.id: member for member in kept.members}
@@ -900,18 +778,6 @@ class State:
         state.windows, state.led = deque(kept.windows), kept.led
         state._see_leader()
         return state
-
-
-def _sparse(record: Record) -> dict[int, tuple[int, float]]:
-    """Return the arms of a record that were seen: most agents share few of many arms."""
-    return {arm: (count, record.sums[arm]) for arm, count in enumerate(record.counts) if count}
-
-
-def _dense(seen: dict[int, tuple[int, float]], arms: int) -> Record:
-    record = Record.empty(arms)
-    for arm, (count, total) in seen.items():
-        record.counts[arm], record.sums[arm] = count, total
-    return record
 
 
 _FOLD: dict[type, Any] = {

@@ -16,7 +16,8 @@ from partage.game import Game
 from partage.ledger import moves
 from partage.ledger.config import LiveRule
 from partage.ledger.events import FORMAT, Create, Order, Run
-from partage.ledger.state import Member, State
+from partage.ledger.members import Member
+from partage.ledger.state import State
 from partage.rules import live_parameters
 from partage.settle import settlement_for
 from partage.sharing import Sharing

@@ -1,9 +1,10 @@
 """What several moves check of a request, and the refusals that they have in common."""
 
+from partage.ledger.members import Member
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import Refused, conflict, forbidden
 from partage.ledger.signatures import Signed, is_signed
-from partage.ledger.state import Member, State
+from partage.ledger.state import State
 
 
 def closed() -> Refused:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from partage.ledger.events import Commit, Run
+from partage.ledger.members import Answered, Member
 from partage.ledger.moves.checks import check_number, check_signature, no_public_arm, present, reused, still_open
 from partage.ledger.moves.order import order
 from partage.ledger.moves.pulls import lapse, tick
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import conflict, invalid
 from partage.ledger.signatures import named_runs
-from partage.ledger.state import Answered, Member, State
+from partage.ledger.state import State
 
 
 def commits(turn: Turn, agent: str, request: str, runs: Sequence[Run], unnamed: int = 0) -> Answered:

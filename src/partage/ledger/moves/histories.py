@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from partage.ledger.events import Attach
+from partage.ledger.members import Attached
 from partage.ledger.moves.checks import check_number, check_signature, present, reused, still_open
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import conflict, forbidden, invalid
-from partage.ledger.state import Attached, digest_of
+from partage.ledger.state import digest_of
 
 
 def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: str | None = None) -> Attached:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from partage.ledger.events import FORMAT, AddArm, Close, Create, Remove, Revoke, Rotate, SetAside
 from partage.ledger.fields import alike, checked_name, not_allowed
+from partage.ledger.members import Member
 from partage.ledger.moves.checks import check_terms, still_open
 from partage.ledger.moves.pulls import lapse
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import conflict, missing
-from partage.ledger.state import Member, State
+from partage.ledger.state import State
 
 
 def create(now: int, tie_commitment: str, **config: object) -> Create:

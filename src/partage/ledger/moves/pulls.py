@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from partage.ledger.events import AnyEvent, Claim, Commit, Lapse, Run, Tell, Tick, UsedUp
+from partage.ledger.members import Answered
 from partage.ledger.moves.checks import (
     check_number,
     check_signature,
@@ -16,7 +17,7 @@ from partage.ledger.moves.checks import (
 from partage.ledger.moves.order import order
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import Refused, conflict, forbidden, missing
-from partage.ledger.state import Answered, State
+from partage.ledger.state import State
 
 
 def ask(turn: Turn, agent: str, request: str | None, explore_only: bool) -> Answered | None:

@@ -31,6 +31,7 @@ from partage.ledger.fields import (
     not_allowed,
     unknown_arm,
 )
+from partage.ledger.members import Answered
 from partage.ledger.messages import (
     AgentView,
     Attach,
@@ -48,7 +49,7 @@ from partage.ledger.messages import (
 from partage.ledger.messages import NewToken as NewAgentToken
 from partage.ledger.receipts import Receipt
 from partage.ledger.refusals import Refused, conflict, forbidden
-from partage.ledger.state import Answered, State
+from partage.ledger.state import State
 from partage.ledger.ties import commitment_to
 from partage.ledger.views import agent_view, agent_views, draw_view
 from partage.service.runtime import secrets
