@@ -112,7 +112,7 @@ def _check_that_changes_are_found(whole: Path, folder: Path) -> None:
 def test_the_defaults_are_those_of_the_configuration(operator):
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", "--json"))["id"]
     found = json.loads(operator("show", id, "--json"))
-    recorded = {**DEFAULTS, "settlement": "none", "alone": "best", "currency": ""}
+    recorded = {**DEFAULTS, "settlement": "none", "alone": "best", "currency": "", "most_arms": 2}
     assert {name: found[name] for name in recorded} == recorded
     flags = ["--settlement=equal-share", "--alone=imed", "--coverage=0.9", "--underwriting=0"]
     id = json.loads(operator("create", "Bakers", "--arm=A", "--arm=B", "--horizon=10", *flags, "--json"))["id"]

@@ -265,9 +265,8 @@ def test_arguments_are_checked(new: New, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("agents", [Agent, AsyncAgent])
 def test_an_unknown_option_is_refused(agents: type[Agent] | type[AsyncAgent]) -> None:
-    allowed = (
-        "no option colour; it must be one of state, max_pulls_per_board, own_rewards, patience, listen, transport"
-    )
+    names = "state, max_pulls_per_board, own_rewards, patience, listen, rules, transport"
+    allowed = f"no option colour; it must be one of {names}"
     with pytest.raises(InputError, match=allowed):
         agents(URL, "c1", "secret", colour=3)  # type: ignore[call-arg]
 

@@ -257,4 +257,5 @@ def test_the_live_check_finds_what_members_could_not_follow(tmp_path: Path, wron
 
 def test_the_rule_of_the_docs_passes() -> None:
     (rule,) = load_rules(HALVING)
+    assert rule.name == "halving"
     check_live_rule(rule().rule)

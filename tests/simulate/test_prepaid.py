@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from partage import BalancedGLR, Game, InputError, NetworkGLR, SharedIMED, Sharing, bernoulli, play, propose_prepaid
+from partage.simulate import affordable
 from partage.simulate import prepaid as helper
 from partage.simulate.fold import COLUMNS
 from partage.simulate.prepaid import covers_little
@@ -53,7 +54,7 @@ def test_the_work_is_bounded(size):
     game = helper._smaller_game(*size, None, None)
     arms, members, horizon = size
     assert (len(game.arms), game.agents <= members, game.horizon <= horizon) == (arms, True, True)
-    assert game.agents * game.horizon <= max(helper.PULLS, 100 * arms)
+    assert game.agents * game.horizon <= max(affordable.PULLS, 100 * arms)
     assert game.sharing.sharers().all()
     assert helper.FEWEST_RUNS <= helper._runs_for(game) <= helper.MOST_RUNS
     if members * horizon <= 10**5:

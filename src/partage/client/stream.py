@@ -7,6 +7,8 @@ import msgspec
 
 from partage.ledger.patches import Replace, patched
 
+_JITTER = random.Random()  # the module's own state belongs to the program that uses the client
+
 
 class Garbled(Exception):
     """The stream brought something that is no board and fits none; open it again."""
@@ -56,4 +58,4 @@ class BoardLines:
 
 def pause(failures: int) -> float:
     """Return how long to wait before reopening the stream, after this many failures in a row."""
-    return random.uniform(0.2, 1.0) * min(2.0**failures, 30.0)
+    return _JITTER.uniform(0.2, 1.0) * min(2.0**failures, 30.0)

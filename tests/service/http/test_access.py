@@ -171,7 +171,7 @@ def test_an_invite_lets_one_in_and_no_secret_is_kept(
         invited = Speaker(server.url, code, host.collaboration)
 
         def join(number: int) -> Any:
-            return invited.call("POST", "/agents", {"name": f"Agent {number}", "shares": ["a", "b"]})
+            return invited.call("POST", "/agents", {"name": f"Racer {number}", "shares": ["a", "b"]})
 
         with ThreadPoolExecutor(20) as pool:
             answers = list(pool.map(join, range(20)))

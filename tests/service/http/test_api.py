@@ -80,6 +80,9 @@ def test_defaults(url: str) -> None:
         "signed": False,
         "key": "",
         "terms": "No money moves.",
+        "rule_source": "",
+        "histories": 0,
+        "most_arms": 3,
     }
     assert len(view["key"]) == 44
     assert (view["tie_seed"], view["tie_order"]) == (None, [])

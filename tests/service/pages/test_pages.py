@@ -153,7 +153,7 @@ def test_from_logging_in_to_the_settlement(
     # The operator logs in and creates a collaboration in the form.
     log_in(page, server)
     page.get_by_label("Name").fill("Flour")
-    page.get_by_label("Arms").fill("Mill A\nMill B\n\n")
+    page.get_by_label("Arms", exact=True).fill("Mill A\nMill B\n\n")
     page.get_by_label("Horizon").fill("1,000")
     page.get_by_label("Rule").select_option("balanced-glr")
     page.get_by_label("Prepaid").fill("40")
@@ -607,12 +607,12 @@ def test_a_name_is_no_formula_in_a_spreadsheet(
 def test_an_error_stands_at_its_field(server: Server, page: Page, page_errors: list[str]) -> None:
     log_in(page, server)
     page.get_by_label("Name").fill("Flour")
-    page.get_by_label("Arms").fill("one, two, one")
+    page.get_by_label("Arms", exact=True).fill("one, two, one")
     page.get_by_label("Horizon").fill("many")
     page.get_by_role("button", name="Create").click()
     expect(page.locator("#horizon-error")).to_contain_text("This must be a whole number")
     expect(page.get_by_label("Horizon")).to_be_focused()
-    expect(page.get_by_label("Arms")).to_have_value("one, two, one")
+    expect(page.get_by_label("Arms", exact=True)).to_have_value("one, two, one")
     page.get_by_label("Horizon").fill("100")
     page.get_by_role("button", name="Create").click()
     expect(page.locator("#arms-error")).to_contain_text("different names")
@@ -640,7 +640,7 @@ def test_the_form_follows_the_rule(server: Server, page: Page, api: httpx.Client
     expect(page.get_by_label("Prepaid")).to_be_visible()
     expect(page.get_by_label("Balance")).not_to_be_visible()
     page.get_by_label("Name").fill("By evidence")
-    page.get_by_label("Arms").fill("a, b")
+    page.get_by_label("Arms", exact=True).fill("a, b")
     page.get_by_role("button", name="Create").click()
     expect(page.locator("#created")).to_be_visible()
     made = api.get("/v1/collaborations").json()[-1]
@@ -662,7 +662,7 @@ def test_the_claim_interval_is_said_before_joining(server: Server, page: Page, a
 
 def test_the_form_proposes_what_to_prepay(server: Server, page: Page, api: httpx.Client) -> None:
     log_in(page, server)
-    page.get_by_label("Arms").fill("a, b")
+    page.get_by_label("Arms", exact=True).fill("a, b")
     page.get_by_label("Horizon").fill("100")
     page.get_by_text("Advanced").click()
     page.get_by_label("Value").fill("1000")
@@ -698,7 +698,7 @@ def test_the_form_has_the_parameters_of_the_rule(
     field["balanced-glr.indifference"].select_option("false")
     field["balanced-glr.lead"].fill("0.5")
     page.get_by_label("Name").fill("By bets")
-    page.get_by_label("Arms").fill("a, b")
+    page.get_by_label("Arms", exact=True).fill("a, b")
     page.get_by_role("button", name="Create").click()
     expect(page.locator("[id='balanced-glr.lead-error']")).to_contain_text("it must be a finite number of at least 1")
     expect(field["balanced-glr.lead"]).to_be_focused()
