@@ -1,6 +1,6 @@
 """Past rewards that members attach: evidence, never pulls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import msgspec
@@ -175,6 +175,29 @@ def test_where_members_may_lie_they_weigh_no_more_than_broadcasts(rule: str) -> 
     assert loaded.past == table.state.past
     assert verify(table.lines()).ok
     assert verify(table.lines(agents[1]), agent=agents[1]).ok
+
+
+def test_what_enters_is_computed_once_and_for_the_arm_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    handed_to = Board.handed_to
+
+    def counted(board: Board, member: Hashable, arm: int) -> int:
+        looked_at.append(arm)
+        return handed_to(board, member, arm)
+
+    table = table_with(200, rule="balanced-glr", parameters={"tolerate": 4}, arms=["a", "b", "c"])
+    agents = [table.join(0, 1, 2) for _ in range(8)]
+    for agent in agents[:4]:
+        table.attach(agent, 0, [0.5] * 200)
+    table.attach(agents[0], 1, [0.5] * 200)
+    monkeypatch.setattr(Board, "handed_to", counted)
+    table.attach(agents[4], 0, [0.5] * 190)
+    assert table.state.board.counts[0] == 4 * 191 + 190
+    assert len(looked_at) <= 2 * len(agents)
+    claim = table.ask(agents[7])
+    looked_at.clear()
+    table.tell(agents[7], claim.seq, 0.5)
+    assert set(looked_at) <= {claim.arm}
 
 
 @settings(max_examples=30)

@@ -14,12 +14,14 @@ from partage.evidence import apart, mixture_loss
 from partage.rules import RULES, make_rule
 from partage.rules.influence import (
     beaten_without_any,
+    fair_entries,
     fair_share,
     is_beaten,
     less,
     net_below,
     surely_beaten,
     trimmed_mean,
+    within_fair_share,
     worst_record,
 )
 from partage.rules.kl_etc import KLETC
@@ -119,6 +121,33 @@ def test_at_most_f_members_wait_and_the_others_may_go_on(counts, tolerate):
     fair = fair_share(counts, len(counts), tolerate)
     assert sum(count > fair for count in counts) <= tolerate
     assert fair == sorted([*counts, *[0] * 4], reverse=True)[tolerate]
+
+
+@given(
+    st.dictionaries(st.integers(0, 5), st.integers(0, 9)),
+    st.dictionaries(st.integers(0, 5), st.integers(1, 9), min_size=1),
+    st.dictionaries(st.integers(0, 7), st.integers(1, 9), min_size=1),
+    st.integers(0, 4),
+)
+def test_past_rewards_enter_as_if_one_by_one(told, claimed, waiting, tolerate):
+    """The reference: in any order, whoever had at most its fair share adds one, until nobody can."""
+    board = Board(1000, [0], [True])
+    for member, rewards_told in told.items():
+        for _ in range(rewards_told):
+            board.broadcast(member, 0, 0.5)
+    board.claimed = {member: {0: claims} for member, claims in claimed.items()}
+    found = fair_entries(board, 0, waiting, tolerate)
+    entered = dict.fromkeys(waiting, 0)
+    goes_on = True
+    while goes_on:
+        goes_on = False
+        for member in waiting:
+            if entered[member] < waiting[member] and within_fair_share(board, member, 0, tolerate):
+                board.attach(member, 0, 0.5)
+                entered[member] += 1
+                goes_on = True
+    assert found == entered
+    assert tolerate or found == waiting
 
 
 def test_nothing_holds_if_f_members_are_all_there_are():

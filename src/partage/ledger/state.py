@@ -44,11 +44,11 @@ from partage.ledger.snapshot import Snapshot, dense, sparse
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
 from partage.rules import Rule
-from partage.rules.influence import within_fair_share
+from partage.rules.influence import fair_entries
 from partage.settle import Settlement, first_terms, settlement_for
 from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
-SNAPSHOT_FORMAT = "9"  # raise it whenever the fold or the contents of a state change
+SNAPSHOT_FORMAT = "10"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
 
 
@@ -400,36 +400,35 @@ class State:
         if event.arm in self.used_up:
             self._stall(event.arm)
         self.revise()  # in any case, because it also updates the rule's public state
-        self._admit()
+        self._admit(event.arm)
         if decided:
             self._take_active(event.active, before)
         self._next_version(event.version)
 
-    def _admit(self) -> None:
-        """Add past rewards to the record: all of them, or, where members may lie, each member's fair share of an arm.
+    def _admit(self, arm: int) -> None:
+        """Add past rewards of an arm to the record: all of them, or, where members may lie, what is fair of each.
 
-        The others wait until the record of other members has grown. The rule decides after each reward; where members
-        may lie, which takes it longer, after those of an arm.
+        The others wait for the next broadcast or history of the arm. Members come in the order in which they attached.
+        The rule decides after each reward; where members may lie, which takes it longer, after all of them.
         """
-        board, tolerate = self.board, self.rule.tolerate
-        for arm in sorted({arm for arms in self.past.values() for arm in arms}):
-            waiting = [agent for agent, arms in self.past.items() if arm in arms]
-            before, goes_on = board.counts[arm], True
-            while goes_on:
-                goes_on = False
-                for agent in waiting:
-                    rewards = self.past[agent][arm]
-                    while rewards and (not tolerate or within_fair_share(board, agent, arm, tolerate)):
-                        board.attach(agent, arm, rewards.pop(0))
-                        goes_on = True
-                        if not tolerate:
-                            self.revise()
-            if tolerate and board.counts[arm] > before:
-                self.revise()
-            for agent in waiting:
-                if not self.past[agent][arm]:
-                    del self.past[agent][arm]
-        self.past = {agent: arms for agent, arms in self.past.items() if arms}
+        waiting = {agent: len(arms[arm]) for agent, arms in self.past.items() if arm in arms}
+        if not waiting:
+            return
+        each = not self.rule.tolerate
+        entering = fair_entries(self.board, arm, waiting, self.rule.tolerate)
+        for agent, count in entering.items():
+            arms = self.past[agent]
+            for reward in arms[arm][:count]:
+                self.board.attach(agent, arm, reward)
+                if each:
+                    self.revise()
+            del arms[arm][:count]
+            if not arms[arm]:
+                del arms[arm]
+            if not arms:
+                del self.past[agent]
+        if any(entering.values()) and not each:
+            self.revise()
 
     def _take_active(self, stated: tuple[int, ...] | UnsetType, before: list[bool]) -> None:
         """Let the arms be active that an event states: those from before it, if it states none."""
@@ -446,7 +445,7 @@ class State:
         self._remember(member, event.request, Answered(event.seq, -1, False, event.version))
         self.past.setdefault(event.agent, {})[event.arm] = list(event.rewards)
         before = list(self.board.active)
-        self._admit()
+        self._admit(event.arm)
         if decided:
             self._take_active(event.active, before)
         self._next_version(event.version)

@@ -6,9 +6,10 @@ are shared: plain Python passes lists, kernels pass arrays, and both compute the
 """
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from partage.board import Board
 from partage.checks import count
@@ -24,6 +25,7 @@ MOST_SETS = 20_000  # of members that one comparison leaves out; if there are mo
 _LOG_TWO = math.log(2.0)
 _ROUNDING = 1e-9
 
+M = TypeVar("M", bound=Hashable)
 Worst = tuple[int, float, int, float]  # what is left of a record: count and sum of an arm, and of the other
 
 
@@ -271,9 +273,29 @@ def offered(
 
 def within_fair_share(board: Board, member: Hashable, arm: int, tolerate: int) -> bool:
     """Whether a member had at most its fair share of an arm, so that it may tell one more reward."""
-    everyone = [*board.by_member, *(one for one in board.claimed if one not in board.by_member)]
-    handed = [board.handed_to(one, arm) for one in everyone]
+    handed = [board.handed_to(one, arm) for one in {*board.by_member, *board.claimed}]
     return board.handed_to(member, arm) <= fair_share(handed, len(handed), tolerate)
+
+
+def fair_entries(board: Board, arm: int, waiting: Mapping[M, int], tolerate: int) -> dict[M, int]:
+    """Return how many of its waiting rewards of an arm each member may add now.
+
+    A member adds one more for as long as it had at most its fair share, which grows as others add theirs. So in the
+    end the fair share is that of everybody's rewards together with those that wait, and nobody enters more than one
+    beyond it. With `tolerate` 0 all of them enter.
+
+    >>> board = Board(100, [0], [True])
+    >>> fair_entries(board, 0, {"Ada": 50, "Bob": 20, "Cleo": 3}, tolerate=1)
+    {'Ada': 21, 'Bob': 20, 'Cleo': 3}
+    """
+    handed: dict[Hashable, int] = {
+        one: board.handed_to(one, arm) for one in {*board.by_member, *board.claimed, *waiting}
+    }
+    later = Counter(handed)
+    later.update(waiting)
+    in_the_end = sorted(later.values(), reverse=True)
+    fair = in_the_end[tolerate] if len(in_the_end) > tolerate else 0
+    return {one: min(count, max(0, fair + 1 - handed[one])) for one, count in waiting.items()}
 
 
 def _both(board: Board, arm: int, other: int) -> Worst:
