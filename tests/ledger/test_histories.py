@@ -65,6 +65,9 @@ def test_the_board_is_that_of_a_rule_that_saw_the_same_rewards(
         table.attach(members[place], arm, seen)
         for reward in seen:
             board.broadcast(members[place], arm, reward)
+            if parameters:  # bets are made on each reward, in their order
+                table.state.rule.revise(board)
+        if not parameters:
             table.state.rule.revise(board)
     live = table.state.board
     assert (live.record, live.active, live.state, live.by_member) == (
@@ -85,6 +88,26 @@ def test_the_board_is_that_of_a_rule_that_saw_the_same_rewards(
                 board.broadcast(agent, arm, 0.5)
                 table.state.rule.revise(board)
     assert verify(table.lines()).ok
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters"), [*RULES, ("balanced-glr", {"tolerate": 1}), ("kl-etc", {"tolerate": 1})]
+)
+def test_the_rule_decides_once_on_a_history_unless_it_bets_on_each_reward(
+    rule: str, parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_with(rule=rule, parameters=parameters)
+    members = [table.join(0, 1), table.join(0, 1)]
+    decided: list[State] = []
+    revise = State.revise
+    monkeypatch.setattr(State, "revise", lambda state: (decided.append(state), revise(state)))
+    for agent in members:
+        table.attach(agent, 0, [0.5] * 40)
+    assert len(decided) == (80 if "evidence" in parameters else 2)
+    answer = table.ask(members[0])
+    decided.clear()
+    table.tell(members[0], answer.seq, 0.5)
+    assert len(decided) == 1
 
 
 def test_they_are_evidence_and_nobodys_pulls() -> None:

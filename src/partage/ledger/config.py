@@ -260,6 +260,10 @@ class LiveRule(Rule, Protocol):
         """How many members may lie without misleading the others."""
 
     @property
+    def each_reward(self) -> bool:
+        """Whether `revise` must be called after each reward."""
+
+    @property
     def offers(self) -> bool:
         """Whether what an agent may explore depends on what it broadcast before."""
 

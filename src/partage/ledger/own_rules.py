@@ -72,6 +72,7 @@ class Served(BuiltIn):
     live = True
     kernel = ""
     clocked = True  # it may read the clock
+    each_reward = True  # and each reward
     made: ClassVar[Callable[..., Any]]
     source: ClassVar[str]
     module: ClassVar[str]

@@ -399,27 +399,28 @@ class State:
         board.broadcast(event.agent, event.arm, event.reward)
         if event.arm in self.used_up:
             self._stall(event.arm)
-        self.revise()  # in any case, because it also updates the rule's public state
-        self._admit(event.arm)
+        self._take_in(event.arm, told=True)  # in any case, because it also updates the rule's public state
         if decided:
             self._take_active(event.active, before)
         self._next_version(event.version)
 
-    def _admit(self, arm: int) -> None:
-        """Add past rewards of an arm to the record: all of them, or, where members may lie, what is fair of each.
+    def _take_in(self, arm: int, told: bool) -> None:
+        """Add past rewards of an arm to the record, and let the rule decide on them and on what was told.
 
-        The others wait for the next broadcast or history of the arm. Members come in the order in which they attached.
-        The rule decides after each reward; where members may lie, which takes it longer, after all of them.
+        All of them enter, or, where members may lie, what is fair of each; the others wait for the next broadcast or
+        history of the arm. Members come in the order in which they attached. The rule decides once, unless it reads
+        each reward.
         """
+        each, entered = self.rule.each_reward, told
+        if told and each:
+            self.revise()
         waiting = {agent: len(arms[arm]) for agent, arms in self.past.items() if arm in arms}
-        if not waiting:
-            return
-        each = not self.rule.tolerate
-        entering = fair_entries(self.board, arm, waiting, self.rule.tolerate)
+        entering = fair_entries(self.board, arm, waiting, self.rule.tolerate) if waiting else {}
         for agent, count in entering.items():
             arms = self.past[agent]
             for reward in arms[arm][:count]:
                 self.board.attach(agent, arm, reward)
+                entered = True
                 if each:
                     self.revise()
             del arms[arm][:count]
@@ -427,7 +428,7 @@ class State:
                 del arms[arm]
             if not arms:
                 del self.past[agent]
-        if any(entering.values()) and not each:
+        if entered and not each:
             self.revise()
 
     def _take_active(self, stated: tuple[int, ...] | UnsetType, before: list[bool]) -> None:
@@ -436,7 +437,7 @@ class State:
         board.active = before if stated is UNSET else [arm in stated for arm in range(board.arms)]
 
     def _attach(self, event: Attach, decided: bool) -> None:
-        """Add past rewards to the record, as if they were broadcast one by one. Nothing else counts them."""
+        """Add past rewards to the record. Nothing else counts them."""
         self._advance(event)
         digest = digest_of(event.rewards)
         attached = Attached(event.seq, event.version, len(event.rewards), event.request, digest)
@@ -445,7 +446,7 @@ class State:
         self._remember(member, event.request, Answered(event.seq, -1, False, event.version))
         self.past.setdefault(event.agent, {})[event.arm] = list(event.rewards)
         before = list(self.board.active)
-        self._admit(event.arm)
+        self._take_in(event.arm, told=False)
         if decided:
             self._take_active(event.active, before)
         self._next_version(event.version)

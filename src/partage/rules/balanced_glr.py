@@ -236,6 +236,11 @@ class BalancedGLR(ToleratesLiars):
         """Whether the rule reads the board's clock: to stop early."""
         return self.indifference
 
+    @property
+    def each_reward(self) -> bool:
+        """Whether each reward is read: by bets, whose wealth depends on the order."""
+        return self.evidence == "betting"
+
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Keep the arms active that the record does not separate from the leader, and those never broadcast."""
         if self.evidence == "betting":

@@ -115,6 +115,9 @@ class BuiltIn:
         Whether it eliminates an arm once the arm's interval lies below another's: pages then draw that limit.
     tolerate
         How many members may lie without misleading the others.
+    each_reward
+        Whether `revise` must be called after each reward, because it reads the latest one. The others read counts and
+        sums alone: after several rewards they decide once.
     offers
         Whether what an agent may explore depends on what it broadcast before (`offered`): then an agent that shares
         an open arm may have to commit.
@@ -131,6 +134,7 @@ class BuiltIn:
     eliminates: ClassVar[bool] = False
     by_intervals: ClassVar[bool] = False
     by_contrasts: ClassVar[bool] = False
+    each_reward: Any = False
     offers: Any = False
     tolerate: Any = 0
     clocked: Any = False
