@@ -47,6 +47,17 @@ def test_an_agent_attaches_plays_and_verifies(new: New, tmp_path: Path, signed: 
     assert found.ok, found.problem
 
 
+def test_the_first_history_draws_the_tie_order(new: New) -> None:
+    live = new(["a", "b"], horizon=200, histories=10, ordered=False)
+    idle, agent = live.joined("a", invite="idle"), live.joined("a")
+    agent.attach("a", PAST)
+    assert live.state.drawing is not None
+    assert live.state.drawing.members == (idle.id, agent.id)
+    assert live.state.order is not None
+    assert live.state.order.skipped == (idle.id,), "the agent revealed its nonce"
+    assert live.state.board.counts == [3, 0]
+
+
 def test_an_answer_that_is_lost(new: New) -> None:
     live = new(["a", "b"], horizon=200, histories=10)
     agent = live.joined("a")

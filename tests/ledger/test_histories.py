@@ -14,7 +14,7 @@ from tests.support.strategies import rewards
 from partage.board import Board
 from partage.ledger import moves
 from partage.ledger.chain import GENESIS, line, seal
-from partage.ledger.events import FORMAT, AnyEvent, Attach, Close
+from partage.ledger.events import FORMAT, AnyEvent, Attach, Close, Draw, Order
 from partage.ledger.keys import Key
 from partage.ledger.refusals import CODES, Refused
 from partage.ledger.settlement import settlement_of
@@ -57,12 +57,14 @@ def test_the_board_is_that_of_a_rule_that_saw_the_same_rewards(
     """The reference: a plain board to which each reward is added, and the rule's own decisions on it."""
     table = table_with(rule=rule, parameters=parameters, arms=["a", "b"])
     members = [table.join(0, 1), table.join(0, 1)]
+    for place, (arm, seen) in enumerate(past):
+        table.attach(members[place], arm, seen)
+    assert table.state.ordered == bool(past)
     table.order()
     board = Board(100, table.state.board.tie_order, [True, True])
     board.shares, board.sharers = dict(table.state.board.shares), [2, 2]
     board.all_pulls = table.state.board.all_pulls
     for place, (arm, seen) in enumerate(past):
-        table.attach(members[place], arm, seen)
         for reward in seen:
             board.broadcast(members[place], arm, reward)
             if parameters:  # bets are made on each reward, in their order
@@ -252,6 +254,41 @@ def test_an_attached_lie_moves_no_money_beyond_the_stated_bounds(
     assert verify(table.lines()).ok
 
 
+# --- ties -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_between_histories_are_broken_by_the_tie_order(seed: int) -> None:
+    """Two arms with the same rewards beat the third, and which of them leads the tie order says."""
+    table = table_with(200, tie_seed=f"{seed:032x}", arms=["a", "b", "c"], horizon=1000)
+    agent = table.join(0, 1, 2)
+    for arm, reward in ((0, 1.0), (1, 1.0), (2, 0.0)):
+        table.attach(agent, arm, [reward] * (3 if arm == 0 else 200))
+    board = table.state.board
+    reference = Board(1000, board.tie_order, [True] * 3)
+    for arm, reward in ((0, 1.0), (1, 1.0), (2, 0.0)):
+        for _ in range(3 if arm == 0 else 200):
+            reference.broadcast(agent, arm, reward)
+        table.state.rule.revise(reference)
+    assert board.active == reference.active
+    assert table.state.target() == next(arm for arm in board.tie_order if arm < 2)
+
+
+def test_the_draw_waits_for_nonces_before_a_history_is_taken() -> None:
+    table = table_with()
+    agent, other = table.join(0, nonce=b"1" * 16), table.join(0, nonce=b"2" * 16)
+    assert refused(table.attach, agent, 1, [1.0])[1] == "not_shared"
+    assert len(table.events) == 3, "what is refused draws nothing"
+    assert refused(table.attach, agent, 0, [1.0], "mine") == (409, "order_pending")
+    assert isinstance(table.events[-1], Draw)
+    table.reveal(agent, b"1" * 16)
+    assert refused(table.attach, agent, 0, [1.0], "mine") == (409, "order_pending")
+    table.reveal(other, b"2" * 16)
+    table.attach(agent, 0, [1.0], "mine")
+    assert [type(event) for event in table.events[-2:]] == [Order, Attach]
+    assert verify(table.lines()).ok
+
+
 # --- who may attach what, and when ----------------------------------------------------------------------------
 
 
@@ -302,7 +339,7 @@ def test_a_repeated_request_changes_nothing_and_is_never_forgotten() -> None:
     assert table.attach(agent, 0, [0.25, 0.5], "mine") == first
     assert State.load(table.state.dump()).members[agent].attached[0] == first
     assert len(table.events) == written
-    assert (first.seq, first.version, first.rewards) == (3, 1, 2)
+    assert (first.seq, first.version, first.rewards) == (4, 1, 2)
     assert refused(table.attach, agent, 0, [0.25, 0.75], "mine") == (409, "request_reused")
     assert refused(table.attach, agent, 1, [0.5], "mine") == (409, "request_reused")
     assert refused(table.attach, agent, 1, [0.5], "r299") == (409, "request_reused")
@@ -340,6 +377,7 @@ def test_they_are_signed_where_members_sign() -> None:
     stated = {"name": "Ada", "shares": ["a"], "key": key.public, "tie_commitment": None}
     made(1, "join", moves.join, "Ada", (0,), "i", UNSET, key.public, **stated)
     assert refused(table.attach, "a1", 0, [0.5]) == (403, "signature_required")
+    table.order()
     right = {"agent": "a1", "request": None, "arm": "a", "rewards": [0.5]}
     with pytest.raises(Refused, match="signature"):
         made(2, "attach", moves.attach, "a1", 0, [0.25], **right)
@@ -398,7 +436,7 @@ def a_game() -> Table:
     return table
 
 
-FIRST, SECOND = 3, 4  # the indices of the attaches
+FIRST, SECOND = 4, 5  # the indices of the attaches
 
 
 @pytest.mark.parametrize("reader", [None, "a2"])
@@ -434,6 +472,14 @@ def test_forgeries(where: int, fields: dict[str, Any], says: str, reader: str | 
     found = problem(events, reader)
     assert found
     assert says in found
+
+
+def test_an_attach_before_the_tie_order_is_found() -> None:
+    events = [*a_game().events]
+    assert isinstance(events[FIRST - 1], Order)
+    events[FIRST - 1 : SECOND + 1] = [events[FIRST], events[SECOND], events[FIRST - 1]]
+    events = [msgspec.structs.replace(event, seq=place) for place, event in enumerate(events, 1)]
+    assert "tie order" in problem(events)
 
 
 def test_an_attach_after_a_pull_is_found() -> None:

@@ -157,7 +157,7 @@ class Claims:
         elif refused.code == "left":
             self._saved.left = True
         elif refused.code == "order_pending":
-            yield from self._take_part()
+            yield from self.take_part()
         elif refused.code in ("closed", "no_public_arm"):
             before = self._following.view
             yield from self._following.read()
@@ -168,7 +168,7 @@ class Claims:
         else:
             raise refused
 
-    def _take_part(self) -> Steps[None]:
+    def take_part(self) -> Steps[None]:
         """Reveal the agent's nonce for the tie order, and wait for those of the others, two seconds at most."""
         seen = self._receipts.kept
         draw = self._calls.decode(messages.DrawView, (yield from self._receipts.send("GET", "/draw", None)))

@@ -215,7 +215,14 @@ class Protocol:
             rewards=tuple(past),
             request=body.request,
         )
-        told = yield from self._receipts.fetch(Told, "POST", "/history", body, row)
+        told = None
+        while told is None:
+            try:
+                told = yield from self._receipts.fetch(Told, "POST", "/history", body, row)
+            except Refused as refused:
+                if refused.code != "order_pending":
+                    raise
+                yield from self._claims.take_part()
         self.saved.head = told.head
         self.following.expect(told.version)
         yield from self.save()

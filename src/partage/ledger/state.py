@@ -141,7 +141,7 @@ class State:
 
     @property
     def ordered(self) -> bool:
-        """Whether the tie order is fixed. No claim is handed out and no commit is taken before."""
+        """Whether the tie order is fixed. No claim is handed out, and no commit or history is taken before."""
         return self.tie_seed is not None
 
     def committed(self) -> tuple[str, ...]:

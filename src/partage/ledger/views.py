@@ -109,7 +109,9 @@ def draw_view(state: State, now: int) -> DrawView:
     """
     drawing = state.drawing
     if drawing is None:
-        raise missing("no_draw", "The tie order is not being drawn: that begins with the first ask of a member.")
+        raise missing(
+            "no_draw", "The tie order is not being drawn: that begins with the first ask or history of a member."
+        )
     until, waiting = state.drawn_until(), state.awaited(now)
     seconds = max(0, until - now) / 1000 if waiting else 0.0
     return DrawView(list(drawing.members), list(drawing.revealed), waiting, until, seconds, state.ordered)

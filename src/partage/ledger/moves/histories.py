@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from partage.ledger.events import Attach
 from partage.ledger.members import Attached
 from partage.ledger.moves.checks import check_number, check_signature, present, reused, still_open
+from partage.ledger.moves.order import order
 from partage.ledger.moves.turn import Turn
 from partage.ledger.refusals import conflict, forbidden, invalid
 from partage.ledger.state import digest_of
@@ -13,7 +14,8 @@ from partage.ledger.state import digest_of
 def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: str | None = None) -> Attached:
     """Add the agent's past rewards of an arm to the record, once and before its first pull.
 
-    A repeated request changes nothing. Without an id, a repetition is refused.
+    Rules break ties by the tie order, so it is fixed first, as by the first ask. A repeated request changes nothing.
+    Without an id, a repetition is refused.
     """
     state, member = still_open(turn), present(turn, agent)
     contents = {"request": request, "arm": state.arms[arm], "rewards": list(rewards)}
@@ -43,5 +45,6 @@ def attach(turn: Turn, agent: str, arm: int, rewards: Sequence[float], request: 
     if len(rewards) > state.histories:
         sentence = f"This collaboration takes at most {state.histories:,} past rewards of each arm from each member."
         raise invalid("rewards", sentence)
+    order(turn)
     turn.write_asked(Attach, agent=agent, arm=arm, rewards=tuple(rewards), version=state.version + 1, request=request)
     return member.attached[arm]
