@@ -14,12 +14,15 @@ from playwright.sync_api import Page, expect
 from tests.service.pages.conftest import TOKEN
 from tests.service.pages.test_pages import Played
 from tests.support.patience import PATIENCE
+from tests.support.sequences import created
 from tests.support.server import Server
 
 from partage import SharedIMED, forecast
 from partage.ledger.config import Config, checked_config
+from partage.ledger.events import encode
+from partage.ledger.state import State
 from partage.service.pages.forecast_process import Question, answer
-from partage.service.pages.forecasts import MOST_WAITING, Forecasts, shown
+from partage.service.pages.forecasts import MOST_WAITING, Forecasts, rounded, shown
 from partage.service.runtime.system import System
 
 ESTIMATE = {"mean": 2.0, "stderr": 0.1}
@@ -40,9 +43,7 @@ def book(id: str = "c1", *shares: set[int]) -> Any:
     """A collaboration with these members, as far as a forecast looks at it."""
     config = SimpleNamespace(value=2.0, currency="EUR")
     members = {str(at): SimpleNamespace(shares=one, left=False) for at, one in enumerate(shares)}
-    return SimpleNamespace(
-        id=id, state=SimpleNamespace(config=config, members=members, board=SimpleNamespace(arms=2))
-    )
+    return SimpleNamespace(id=id, state=SimpleNamespace(config=config, members=members, arms=["a", "b"]))
 
 
 class Process:
@@ -141,6 +142,25 @@ def test_the_process_simulates_the_terms_of_the_collaboration() -> None:
     found = msgspec.json.decode(answer(Question(msgspec.Raw(body), 2, 4, [[0, 1]])))
     same = forecast(2, 4, 200, SharedIMED(), shares=[[0, 1]], quick=True, settlement="pool", prepaid=3.0)
     assert found == msgspec.json.decode(msgspec.json.encode(same.as_dict()))
+
+
+def test_places_of_arms_that_come_later_are_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partage.service.pages.forecasts.encode", encode)
+
+    class Asked(Forecasts):
+        async def _simulated(self, question: bytes) -> bytes:
+            return answer(msgspec.json.decode(question, type=Question))
+
+    made = created(rule="shared-imed", settlement="none", arms=["a", "b"], most_arms=10)
+    state = State(made)
+    forecasts = Asked(System(), 300)
+    found = asyncio.run(forecasts.of(SimpleNamespace(id="c1", state=state), 4))  # type: ignore[arg-type]
+    assert len(forecasts._kept["c1"].question) == 32, "a digest: the question may be long"
+    same = forecast(2, 4, 100, SharedIMED(), quick=True, settlement="none")
+    assert found is not None
+    assert found.shared == rounded(same.broadcasts.mean)
+    assert found.assumptions[:-1] == list(same.assumptions)
+    assert "Up to 10" in found.assumptions[-1]
 
 
 def test_amounts_that_a_settlement_changes_are_shown() -> None:

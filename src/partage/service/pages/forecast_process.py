@@ -14,7 +14,10 @@ from partage.ledger.state import State
 
 
 class Question(msgspec.Struct):
-    """A collaboration by its first event, its arms, how many members it will have, and what those so far share."""
+    """A collaboration by its first event.
+
+    With it come how many arms it has now, how many members it will have, and what those so far share.
+    """
 
     create: msgspec.Raw
     arms: int
@@ -45,7 +48,20 @@ def answer(question: Question) -> bytes:
         prepaid=terms.prepaid if terms.is_prepaid else None,
         underwriting=terms.underwriting if terms.assumes_truth or terms.underwriting else None,
     )
-    return msgspec.json.encode(found.as_dict())
+    return msgspec.json.encode(
+        found.as_dict() | {"assumptions": [*found.assumptions, *_later(question.arms, create)]}
+    )
+
+
+def _later(arms: int, create: Create) -> list[str]:
+    """Return what is assumed of options that may be added: the tests for the places that they have are stricter."""
+    places = create.most_arms or arms
+    if places <= arms:
+        return []
+    return [
+        f"No option is added to the {arms:,} so far. Up to {places:,} are allowed, so some rules ask for more "
+        "evidence before they drop an option than the simulation does."
+    ]
 
 
 def main() -> None:

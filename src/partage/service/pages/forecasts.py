@@ -6,6 +6,7 @@ whatever reason, the page does without.
 """
 
 import asyncio
+import hashlib
 import logging
 import math
 import sys
@@ -57,7 +58,7 @@ class Shown(msgspec.Struct):
 class Kept(msgspec.Struct):
     """A collaboration's last forecast, None if it failed, and until when it is used for another question too."""
 
-    question: bytes
+    question: bytes  # its digest: a question may be long
     found: Shown | None
     good_until: int
 
@@ -75,12 +76,14 @@ class Forecasts:
         """Return the forecast of a collaboration if `invited` more members join, or None if there is none."""
         if not self._seconds:
             return None
+        kept = self._kept.get(book.id)
+        if kept is not None and self._system.monotonic() < kept.good_until:
+            return kept.found
         state = book.state
         shares = [sorted(member.shares) for member in state.members.values() if not member.left]
         members = max(2, len(shares) + invited)
-        question = msgspec.json.encode(Question(msgspec.Raw(encode(state.config)), state.board.arms, members, shares))
-        kept = self._kept.get(book.id)
-        if kept is not None and (kept.question == question or self._system.monotonic() < kept.good_until):
+        question = msgspec.json.encode(Question(msgspec.Raw(encode(state.config)), len(state.arms), members, shares))
+        if kept is not None and kept.question == _digest(question):
             return kept.found
         running = self._running.get(book.id)
         if running is None:
@@ -107,7 +110,7 @@ class Forecasts:
                 except (OSError, TimeoutError, ValueError, msgspec.MsgspecError) as error:
                     log.warning("no forecast", extra={"collaboration": id, "error": str(error) or "too slow"})
                 now = self._system.monotonic()
-            self._kept[id] = Kept(question, found, now + max(PAUSE, SHARE * (now - began)))
+            self._kept[id] = Kept(_digest(question), found, now + max(PAUSE, SHARE * (now - began)))
             self._kept.move_to_end(id)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -137,6 +140,10 @@ class Forecasts:
             last = errors.decode(errors="replace").strip().rpartition("\n")[2]
             raise ValueError(last or f"the simulation ended with {process.returncode}")
         return answer
+
+
+def _digest(question: bytes) -> bytes:
+    return hashlib.sha256(question).digest()
 
 
 def shown(found: dict[str, Any], value: float, currency: str) -> Shown:
