@@ -72,6 +72,7 @@ def check_live_rule(rule: Rule, seed: int = 0) -> None:
     - explore whenever one of the agent's arms is open: one that an agent explores that shares it alone;
     - explore open arms only, and none that is eliminated;
     - let all who commit pull the same arm, which does not depend on claims, lapses or the clock;
+    - commit only to arms that somebody shares, or once did: places on the board may have no arm yet;
     - keep only plain JSON data in `board.state`, and answer within seconds.
 
     Raises
@@ -93,17 +94,21 @@ def check_live_rule(rule: Rule, seed: int = 0) -> None:
     """
     try:
         served = as_served(rule)
-        for number, (arms, members) in enumerate(((1, 2), (2, 3), (3, 4), (5, 6))):
-            _play_live(served, arms, members, random.Random(1000 * seed + number))
+        for number, (arms, members, free) in enumerate(((1, 2, 0), (2, 3, 0), (3, 4, 0), (5, 6, 0), (2, 3, 4))):
+            _play_live(served, arms, members, free, random.Random(1000 * seed + number))
     except (InputError, Refused) as error:
         raise RuleError(str(error)) from None
     check_rule(rule, seed, compiled=False)
 
 
-def _play_live(served: Served, arms: int, members: int, drawn: random.Random) -> None:
-    """Let members join, claim, tell, lapse and change their consent at random, and ask the rule after each event."""
-    board = Board(1000, drawn.sample(range(arms), arms), [False] * arms)
-    board.sharers, board.all_pulls = [0] * arms, 1000 * members
+def _play_live(served: Served, arms: int, members: int, free: int, drawn: random.Random) -> None:
+    """Let members join, claim, tell, lapse and change their consent at random, and ask the rule after each event.
+
+    The board has `free` places without an arm.
+    """
+    places = arms + free
+    board = Board(1000, drawn.sample(range(places), places), [False] * places)
+    board.sharers, board.all_pulls = [0] * places, 1000 * members
     claims: list[tuple[int, int]] = []
     pulls = 0
     for _ in range(150):
@@ -111,7 +116,7 @@ def _play_live(served: Served, arms: int, members: int, drawn: random.Random) ->
         if chance < 0.1 or member not in board.shares:
             _share(board, member, frozenset(drawn.sample(range(arms), drawn.randint(0, arms))))
             claims = [one for one in claims if one[0] != member]
-            board.claims = [sum(arm == claimed for _, claimed in claims) for arm in range(arms)]
+            board.claims = [sum(arm == claimed for _, claimed in claims) for arm in range(places)]
         elif chance < 0.6 or not claims:
             pulls += 1
             board.clock = rounded(pulls)

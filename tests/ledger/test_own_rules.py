@@ -259,3 +259,17 @@ def test_the_rule_of_the_docs_passes() -> None:
     (rule,) = load_rules(HALVING)
     assert rule.name == "halving"
     check_live_rule(rule().rule)
+
+
+def test_a_commit_to_a_place_without_an_arm_is_refused(tmp_path: Path) -> None:
+    """With `most_arms` the board has places that nobody can share yet, and no name to show for them."""
+    committing = "if len(board.standing()) < 2: return board.tie_order[0], False"
+    (rule,) = load_rules(module(tmp_path, decide=committing))
+    with pytest.raises(RuleError, match="which nobody ever shared"):
+        check_live_rule(rule().rule)
+    for number in range(1, 9):
+        table = Table(created(f"{number:032x}", rule="faulty", settlement="none", most_arms=50))
+        with pytest.raises(RuleFailed, match="which nobody ever shared"):
+            member = table.join(0)
+            table.ask(member)
+        assert verify(table.lines()).ok

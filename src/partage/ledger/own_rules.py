@@ -99,8 +99,10 @@ class Served(BuiltIn):
         """Return the next pull of an agent that shares these arms."""
         leader = board.leading
         pull = self._asked(board, lambda: self._pull(board, shares))
-        if not pull.share and leader is not None and pull.arm != leader:
-            raise RuleFailed(self.name, f"it commits to arm {pull.arm}, and the leader is arm {leader}")
+        if not pull.share:
+            self._check_commit(board, pull.arm)
+            if leader is not None and pull.arm != leader:
+                raise RuleFailed(self.name, f"it commits to arm {pull.arm}, and the leader is arm {leader}")
         return pull
 
     def open_arms(self, board: Board, slack: float = 0.0) -> list[int]:
@@ -114,7 +116,9 @@ class Served(BuiltIn):
         """Return the arm to which an agent commits that shares nothing."""
         if not any(board.active):
             return None
-        return self._asked(board, lambda: self._pull(board, frozenset()).arm)
+        arm = self._asked(board, lambda: self._pull(board, frozenset()).arm)
+        self._check_commit(board, arm)
+        return arm
 
     def revise(self, board: Board, slack: float = 0.0) -> None:
         """Let the rule eliminate arms, and check what it left."""
@@ -133,6 +137,14 @@ class Served(BuiltIn):
             raise RuleFailed(self.name, "`revise` eliminated every arm")
         if board.state is not None and not _is_json(board.state):
             raise RuleFailed(self.name, "`board.state` is not plain JSON data")
+
+    def _check_commit(self, board: Board, arm: int) -> None:
+        """Refuse a commit to an arm that nobody ever shared: its place may not even have an arm yet.
+
+        Before anything is shared, nobody commits.
+        """
+        if any(board.public) and not board.public[arm]:
+            raise RuleFailed(self.name, f"it commits to arm {arm}, which nobody ever shared")
 
     def _pull(self, board: Board, shares: Collection[int]) -> Pull:
         pull = self._decide(board, frozenset(shares), Record.empty(board.arms), NoDraws())
