@@ -73,6 +73,7 @@ def check_live_rule(rule: Rule, seed: int = 0) -> None:
     - explore open arms only, and none that is eliminated;
     - let all who commit pull the same arm, which does not depend on claims, lapses or the clock;
     - commit only to arms that somebody shares, or once did: places on the board may have no arm yet;
+    - stop changing which arms are active if it revises again and again, as it does after an agent was set aside;
     - keep only plain JSON data in `board.state`, and answer within seconds.
 
     Raises
@@ -172,6 +173,9 @@ def _ask_all(served: Served, board: Board, drawn: random.Random) -> None:
         served.leading(calm) == leader,
         "Live, the arm of a commit changes with claims, lapses or the clock; it must not.",
     )
+    for member in drawn.sample(list(board.shares), 1):
+        calm.set_aside(member)
+        served.settle(calm)
 
 
 def _require(holds: object, sentence: str) -> None:

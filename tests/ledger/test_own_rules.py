@@ -273,3 +273,17 @@ def test_a_commit_to_a_place_without_an_arm_is_refused(tmp_path: Path) -> None:
             member = table.join(0)
             table.ask(member)
         assert verify(table.lines()).ok
+
+
+def test_a_rule_that_never_settles_is_refused(tmp_path: Path) -> None:
+    """After an agent is set aside the rule revises until nothing changes."""
+    turning = "if all(board.public) and board.arms > 1: board.active[1] = not board.active[1]; board.active[0] = True"
+    (rule,) = load_rules(module(tmp_path, revise=turning))
+    with pytest.raises(RuleError, match="again and again"):
+        check_live_rule(rule().rule)
+    table = Table(created(rule="faulty", settlement="none"))
+    first = table.join(0, 1)
+    table.join(0, 1)
+    with pytest.raises(RuleFailed, match="again and again"):
+        table.set_aside(first)
+    assert verify(table.lines()).ok

@@ -138,6 +138,15 @@ class Served(BuiltIn):
         if board.state is not None and not _is_json(board.state):
             raise RuleFailed(self.name, "`board.state` is not plain JSON data")
 
+    def settle(self, board: Board) -> None:
+        """Let the rule revise until the active arms stay the same: within as many rounds as there are arms."""
+        for _ in range(board.arms + 1):
+            before = list(board.active)
+            self.revise(board)
+            if board.active == before:
+                return
+        raise RuleFailed(self.name, "`revise` changes the active arms again and again without a new broadcast")
+
     def _check_commit(self, board: Board, arm: int) -> None:
         """Refuse a commit to an arm that nobody ever shared: its place may not even have an arm yet.
 

@@ -40,6 +40,7 @@ from partage.ledger.events import (
 )
 from partage.ledger.fields import alike
 from partage.ledger.members import Answered, Attached, Drawing, Handed, Member, Revealed
+from partage.ledger.own_rules import Served
 from partage.ledger.snapshot import Snapshot, dense, sparse
 from partage.ledger.ties import REVEAL_SECONDS
 from partage.ledger.windows import Lookup, Window
@@ -459,13 +460,20 @@ class State:
         self._withdraw(member, ())
         board.set_aside(event.agent)
         self.past.pop(event.agent, None)
-        before: list[bool] | None = None
-        while board.active != before:
-            before = list(board.active)
-            self.revise()
+        self._settle()
         if decided:
             board.active = [arm in event.active for arm in range(board.arms)]
         self._next_version(event.version)
+
+    def _settle(self) -> None:
+        """Let the rule revise until nothing changes."""
+        if isinstance(self.rule, Served):  # which may never settle
+            self.rule.settle(self.board)
+            return
+        before: list[bool] | None = None
+        while self.board.active != before:
+            before = list(self.board.active)
+            self.revise()
 
     def _commit(self, event: Commit) -> None:
         member = self.members[event.agent]
