@@ -1,7 +1,8 @@
 """A server with rules of one's own: it plays them, needs the same module again, and survives their faults."""
 
+import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -9,12 +10,18 @@ import pytest
 from tests.ledger.test_own_rules import HALVING, module
 from tests.support.api import TOKEN, Host, Speaker, serving
 from tests.support.command_line import partage, sentence
+from tests.support.faulty_store import Faulty
+from tests.support.simulation import Machine
 
 from partage.client import Agent
 from partage.errors import InputError
-from partage.ledger.own_rules import load_rules
+from partage.ledger.messages import NewAgent, NewCollaboration
+from partage.ledger.own_rules import RuleFailed, load_rules
+from partage.ledger.state import State
 from partage.ledger.verify import verify
 from partage.rules import OWN_RULES
+from partage.service.runtime.book import Book
+from partage.service.runtime.controller import Controller
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +101,86 @@ def test_a_rule_that_cannot_be_served_is_one_sentence(tmp_path: Path) -> None:
     assert "The rule faulty of" in sentence(ended)
     assert not (tmp_path / "partage.db").exists()
     assert "There is no module no_such" in sentence(partage("serve", "--rules", "no_such"))
+
+
+# --- faults, in simulated time ---------------------------------------------------------------------------------
+
+
+def on_machine(path: Path, scenario: Callable[[Controller], Awaitable[None]]) -> None:
+    """Play a scenario with a controller, in simulated time."""
+    machine, store = Machine(1), Faulty(path, durable=False)
+
+    async def main() -> None:
+        controller = Controller(store, "token", machine.system())
+        controller.start()
+        await scenario(controller)
+        await controller.stop()
+
+    machine.run(main())
+
+
+async def opened(controller: Controller, *shares: list[str], **config: object) -> tuple[Book, list[str]]:
+    """A collaboration with members who share these arms."""
+    given = {"name": "T", "horizon": 77, "arms": ["a", "b", "c"], "settlement": "none", "invites": len(shares)}
+    id, codes = await controller.create("secret", NewCollaboration(**(given | config)))  # type: ignore[arg-type]
+    joins = [NewAgent(name=f"Agent {place}", shares=arms) for place, arms in enumerate(shares)]
+    agents = [(await controller.join(id, code, new))[0] for code, new in zip(codes, joins, strict=True)]
+    return await controller.library.book(id), agents
+
+
+def test_a_failing_rule_leaves_the_other_moves_of_a_transaction_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_rules(module(tmp_path, decide="if board.horizon == 77 and len(shares) == 2: 1 / 0"))
+    read: list[str] = []
+    load = Book.load.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(Book, "load", classmethod(lambda cls, store, id: (read.append(id), load(cls, store, id))[1]))
+
+    async def scenario(controller: Controller) -> None:
+        book, (good, *bad) = await opened(controller, ["c"], *[["a", "b"]] * 25, rule="faulty")
+        other, (agent,) = await opened(controller, ["a", "b"])
+        read.clear()
+        asks = [controller.ask(book, one, None, True) for one in (good, *bad)]
+        first, *refused, last = await asyncio.gather(
+            *asks, controller.ask(other, agent, None, True), return_exceptions=True
+        )
+        assert all(isinstance(one, RuleFailed) for one in refused)
+        assert first.share and last.share  # type: ignore[union-attr]
+        assert read == [book.id]  # nothing else was played again
+        assert list(book.state.claims) == [first.pull] and book.durable == book.state.seq  # type: ignore[union-attr]
+        await controller.tell(book, good, first.pull, 0.5)  # type: ignore[union-attr]
+
+    on_machine(tmp_path / "partage.db", scenario)
+
+
+def test_a_rule_that_fails_for_asks_that_wait_leaves_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens = State.open_arms
+    failing: list[Book] = []
+
+    def fail(state: State) -> list[int]:
+        if failing and state is failing[0].state:
+            failing.clear()
+            raise RuleFailed("faulty", "it took more than 2 seconds")
+        return opens(state)
+
+    async def scenario(controller: Controller) -> None:
+        config = {"rule": "balanced-etc", "balance": 1, "arms": ["a", "b"]}
+        book, (b, *agents) = await opened(controller, ["b"], *[["a"]] * 5, **config)
+        other, (agent, _) = await opened(controller, ["a"], ["b"], **config)
+        while await controller.ask(book, agents[0], None, True) is not None:
+            agents.pop(0)
+        waiting = asyncio.ensure_future(controller.ask(book, agents[0], None, True, wait=3.0))
+        await asyncio.sleep(0.1)
+        assert book.asks
+        failing.append(book)
+        asks = controller.ask(book, b, None, True), controller.ask(other, agent, None, True)
+        answers = await asyncio.gather(*asks)
+        assert all(answers)
+        with pytest.raises(RuleFailed):
+            await waiting
+        assert not book.asks and book.valid
+
+    monkeypatch.setattr(State, "open_arms", fail)
+    on_machine(tmp_path / "partage.db", scenario)

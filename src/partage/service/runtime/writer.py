@@ -10,6 +10,7 @@ transaction, what is left waits for the next one, and the event loop runs in bet
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -96,7 +97,7 @@ class Job:
 
 
 class Broken(Exception):
-    """A move raised something other than a refusal, a defect, or the collaboration's own rule failed."""
+    """A move raised something other than a refusal: a defect."""
 
     def __init__(self, job: Job) -> None:
         super().__init__()
@@ -301,12 +302,17 @@ class Writer:
                 await self._reload(batch)
                 raise
             else:
-                await self._keep_snapshots([book for book, _ in batch.values()])
+                await self._restore(batch)
+                await self._keep_snapshots([book for book, _ in batch.values() if book.valid])
                 return
         raise Refused(503, "busy", "The controller is busy; try again.")
 
     async def _transaction(self, batch: Batch) -> None:
-        """Play every job's move and write what they made, all or nothing."""
+        """Play every job's move and write what they made, all or nothing.
+
+        Where a collaboration's own rule fails, what its jobs made before is written, and the others go on. Its state
+        may be in the middle of an event, so it must be reloaded.
+        """
         places = {id: book.state.seq for id, (book, _) in batch.items()}
         writing = await self._call(self.store.begin, places)
         rows: dict[str, list[Row]] = {}
@@ -315,7 +321,11 @@ class Writer:
             for book, _ in batch.values():
                 book.begin_writing()
             for id, (book, jobs) in batch.items():
-                await self._catch_up(book, writing.news.get(id, []))
+                try:
+                    await self._catch_up(book, writing.news.get(id, []))
+                except RuleFailed as error:
+                    self._refuse(book, jobs, jobs, error)
+                    continue
                 now = self.timekeeper.of(book, writing.now)
                 if played := await self._play_all(book, jobs, now):
                     rows[id] = played
@@ -353,9 +363,22 @@ class Writer:
                 break
             if job.prepare is not None:
                 await self._prepare(book, job.prepare, job)
-            rows += self._play(book, job, now)
+            try:
+                rows += self._play(book, job, now)
+            except RuleFailed as error:  # it would take its time again for each of those that are left
+                self._refuse(book, jobs, jobs[place:], error)
+                return rows
             await self._breathe()
         return rows + await self._play_asks(book, jobs, now)
+
+    def _refuse(self, book: Book, jobs: list[Job], failed: list[Job], error: RuleFailed) -> None:
+        """Refuse jobs of a collaboration whose rule failed, and let it be reloaded."""
+        book.valid = False
+        failed = list(failed)
+        jobs[:] = [job for job in jobs if job not in failed]
+        for job in failed:
+            job.outcome = error
+            job.answer()
 
     async def _play_asks(self, book: Book, jobs: list[Job], now: int) -> list[Row]:
         """Hand the claims that have opened to the asks that wait, in the order of arrival; these join the jobs."""
@@ -367,12 +390,18 @@ class Writer:
             if job.future.done():  # the request was cancelled
                 book.asks.pop(job.waiting.agent, None)
                 continue
-            if seq != state.seq:
-                seq, opened = state.seq, set() if state.closed else set(state.open_arms())
             member = state.members[job.waiting.agent]
-            if state.closed is None and member.claim is None and opened.isdisjoint(member.shares):
-                continue
-            rows += self._play(book, job, now)
+            try:
+                if seq != state.seq:
+                    seq, opened = state.seq, set() if state.closed else set(state.open_arms())
+                if state.closed is None and member.claim is None and opened.isdisjoint(member.shares):
+                    continue
+                rows += self._play(book, job, now)
+            except RuleFailed as error:  # the others go on waiting
+                if book.asks.get(member.id) is job:
+                    del book.asks[member.id]
+                self._refuse(book, jobs, [job], error)
+                break
             if book.asks.get(member.id) is job and not job.asks_again:
                 del book.asks[member.id]
                 jobs.append(job)
@@ -400,9 +429,8 @@ class Writer:
         answer = None
         try:
             answer = job.move(turn)
-        except RuleFailed as error:  # in the middle of an event, perhaps: the state is read again
-            job.outcome = error
-            raise Broken(job) from error
+        except RuleFailed:
+            raise
         except Refused as error:  # its events, claims that lapsed, are still written
             refused = error
         except Exception as error:
@@ -427,6 +455,12 @@ class Writer:
                     for job in jobs:
                         job.outcome = error
                     del batch[id]
+
+    async def _restore(self, batch: Batch) -> None:
+        """Reload the books whose rule failed. Their rows are on disk: if it fails, the next request says so."""
+        for id, (book, _) in batch.items():
+            with contextlib.suppress(Exception):
+                await self._reload({id: (book, [])})
 
     async def keep_snapshot(self, book: Book) -> None:
         """Store a snapshot of a book that is in no transaction; moves that come in meanwhile wait."""
