@@ -184,3 +184,25 @@ def test_a_rule_that_fails_for_asks_that_wait_leaves_the_others_alone(
 
     monkeypatch.setattr(State, "open_arms", fail)
     on_machine(tmp_path / "partage.db", scenario)
+
+
+def test_claims_whose_lapse_the_rule_cannot_take_rest_for_minutes(tmp_path: Path) -> None:
+    """Each attempt may take two seconds of the server's time."""
+    failing = "if board.horizon == 77 and any(board.lapses): TIMES.append(1), 1 / 0"
+    path = module(tmp_path, decide=failing)
+    path.write_text("TIMES = []\n" + path.read_text())
+    (rule,) = load_rules(path)
+    times = rule.made.decide.__globals__["TIMES"]  # type: ignore[attr-defined]
+
+    async def scenario(controller: Controller) -> None:
+        book, (first, second) = await opened(controller, ["a"], ["b"], rule="faulty", claim_seconds=1.0)
+        assert await controller.ask(book, first, None, True)
+        await asyncio.sleep(250.0)
+        assert len(times) == 1
+        await controller.leave(book, second)  # something new: it is tried again
+        await asyncio.sleep(10.0)
+        assert len(times) == 2
+        await asyncio.sleep(300.0)
+        assert len(times) == 3
+
+    on_machine(tmp_path / "partage.db", scenario)

@@ -5,11 +5,13 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
 
 from partage.ledger import moves
+from partage.ledger.own_rules import RuleFailed
 from partage.ledger.refusals import Refused, missing
 from partage.service.runtime.book import Book
 from partage.service.runtime.damage import Damaged
@@ -25,6 +27,7 @@ MOST = 1000
 IDLE_PAUSE = 20.0  # seconds between two looks for idle ones
 WORTH_A_SNAPSHOT = 1000  # events since the last one: some hundredths of a second of replay
 LAPSE_SECONDS = 0.5  # between two checks for claims that have waited too long
+REST_SECONDS = 300.0  # without such checks after the collaboration's own rule failed, unless something is written
 
 _ID = re.compile("[a-z0-9]+")
 
@@ -61,6 +64,7 @@ class Library:
         self.timekeeper = self._writer.timekeeper
         self._loading: dict[str, asyncio.Task[Book | None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._resting: dict[str, tuple[int, float]] = {}  # seq, and until when; by id
         self.unloaded = 0
         self._stop_listening: Callable[[], None] = lambda: None
 
@@ -170,11 +174,23 @@ class Library:
         while True:
             await asyncio.sleep(LAPSE_SECONDS)
             for book in list(self.books.values()):
-                if book.held or book.state.closed is not None:
+                if book.held or book.state.closed is not None or self._rests(book):
                     continue
                 now = self.timekeeper.of(book)
                 if book.state.lapsing(now) or book.state.due_used_up(now):
-                    self._put_aside(book, moves.lapse)
+                    self.put(book, moves.lapse).add_done_callback(partial(self._see_failure, book))
+
+    def _rests(self, book: Book) -> bool:
+        """Whether its rule failed when claims were to lapse: it may take seconds each time."""
+        seq, until = self._resting.get(book.id, (-1, 0.0))
+        return book.state.seq == seq and asyncio.get_running_loop().time() < until
+
+    def _see_failure(self, book: Book, future: "asyncio.Future[Any]") -> None:
+        """Let a collaboration rest if its rule failed."""
+        self._resting.pop(book.id, None)
+        if not future.cancelled() and isinstance(future.exception(), RuleFailed):
+            self._resting[book.id] = book.durable, asyncio.get_running_loop().time() + REST_SECONDS
+            log.warning("rule failed as claims lapsed", extra={"collaboration": book.id})
 
     async def _unload_idle(self) -> None:
         """Let collaborations leave the memory that nobody has used for a while; the next use loads them again."""
@@ -190,6 +206,7 @@ class Library:
                     await self._writer.keep_snapshot(book)
                 if book.idle and book.used == used:
                     self.books.pop(book.id, None)
+                    self._resting.pop(book.id, None)
                     self.unloaded += 1
 
     def _heard(self, collaboration: str, seq: int) -> None:
