@@ -187,6 +187,15 @@ LATE = "if sum(board.counts) == 4: "
 FAULTS = {
     "raises": ({"decide": LATE + "1 / 0"}, "failed: ZeroDivisionError: division by zero"),
     "raises in revise": ({"revise": LATE + "1 / 0"}, "failed: ZeroDivisionError"),
+    "leaves": ({"revise": LATE + "raise SystemExit(3)"}, "failed: SystemExit: 3"),
+    "is cancelled": (
+        {"decide": LATE + "import asyncio; raise asyncio.CancelledError"},
+        "failed: CancelledError",
+    ),
+    "refuses": (
+        {"decide": LATE + "from partage.ledger.refusals import missing; raise missing('x', 'No.')"},
+        "failed: Refused: No",
+    ),
     "no pull": ({"decide": LATE + "return None"}, "must return a partage.board.Pull"),
     "no such arm": ({"decide": LATE + "return 7, False"}, "pulled arm 7; it must be one of 0 to 1"),
     "not shared": ({"decide": LATE + "return 1 - min(shares, default=0), True"}, "but the agent shares"),

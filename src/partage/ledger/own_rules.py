@@ -81,7 +81,7 @@ class Served(BuiltIn):
         given = {one.name: one.default for one in self.parameters} | parameters
         try:
             self.rule = within(SECONDS, lambda: type(self).made(**given))
-        except Exception as error:
+        except BaseException as error:
             raise InputError(f"The rule {self.name} does not take these parameters: {_said(error)}.") from error
         self._decide = decider(self.rule)
         for name, value in given.items():
@@ -171,9 +171,9 @@ class Served(BuiltIn):
             found = within(SECONDS, ask)
         except TimeoutError:
             raise RuleFailed(self.name, f"it took more than {SECONDS:g} seconds") from None
-        except Refused:
+        except RuleFailed:
             raise
-        except Exception as error:
+        except BaseException as error:  # also SystemExit, which would end the server
             raise RuleFailed(self.name, _said(error)) from error
         finally:
             set_leader, board.leading = board.leading, leading
@@ -275,7 +275,7 @@ def _executed(name: str, path: Path, source: bytes) -> ModuleType:
     sys.modules.setdefault(name, made)
     try:
         exec(compile(source, str(path), "exec"), made.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if sys.modules.get(name) is made:
             del sys.modules[name]
         raise InputError(f"The module {path} cannot be loaded: {_said(error)}.") from error
