@@ -14,7 +14,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -24,14 +25,14 @@ from partage.board import Board, Pull, Record
 from partage.errors import InputError, RuleError
 from partage.ledger.fields import LIMITS
 from partage.ledger.refusals import Refused
-from partage.ledger.time_limit import within
+from partage.ledger.time_limit import time_spent, within
 from partage.rules import OWN_RULES, RULES, live_rules
 from partage.rules.rule import ANY_RULE, BuiltIn, Parameter, checked_pull, decider
 from partage.tape import Draws
 
 T = TypeVar("T")
 
-SECONDS = 2.0  # that one answer of a rule may take
+SECONDS = 2.0  # that one answer of a rule may take, and all its answers in one move together
 LONGEST_TEXT = 100
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
@@ -76,6 +77,7 @@ class Served(BuiltIn):
     made: ClassVar[Callable[..., Any]]
     source: ClassVar[str]
     module: ClassVar[str]
+    _left: float | None = None  # seconds, during a move
 
     def __init__(self, **parameters: Any) -> None:
         given = {one.name: one.default for one in self.parameters} | parameters
@@ -159,6 +161,18 @@ class Served(BuiltIn):
         pull = self._decide(board, frozenset(shares), Record.empty(board.arms), NoDraws())
         return checked_pull(self.name, pull, board.arms, shares)
 
+    def _in_time(self, ask: Callable[[], T]) -> T:
+        """Return the rule's answer, if it comes in time."""
+        if self._left is None:
+            return within(SECONDS, ask)
+        if self._left <= 0:
+            raise TimeoutError
+        began = time_spent()
+        try:
+            return within(self._left, ask)
+        finally:
+            self._left -= time_spent() - began
+
     def _asked(self, board: Board, ask: Callable[[], T], revises: bool = False) -> T:
         """Ask the rule something, in time and without a change of the board but by `revise`.
 
@@ -168,7 +182,7 @@ class Served(BuiltIn):
         before, leading = _seen(board, revises), board.leading
         board.leading = None
         try:
-            found = within(SECONDS, ask)
+            found = self._in_time(ask)
         except TimeoutError:
             raise RuleFailed(self.name, f"it took more than {SECONDS:g} seconds") from None
         except RuleFailed:
@@ -180,6 +194,19 @@ class Served(BuiltIn):
         if _seen(board, revises) != before or set_leader is not None:
             raise RuleFailed(self.name, "it changed the board, which it may only read")
         return found
+
+
+@contextmanager
+def one_move(rule: object) -> Iterator[None]:
+    """Limit the time of a move: an own rule may be asked a thousand times in it, once for each attached reward."""
+    if not isinstance(rule, Served):
+        yield
+        return
+    rule._left = SECONDS
+    try:
+        yield
+    finally:
+        rule._left = None
 
 
 def load_rules(*modules: str | os.PathLike[str]) -> list[type[Served]]:

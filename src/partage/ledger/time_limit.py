@@ -54,6 +54,11 @@ def within(seconds: float, call: Callable[[], T]) -> T:
             raise TimeoutError
 
 
+def time_spent() -> float:
+    """Return the time of the thread that calls this, by the clock of `within`, in seconds."""
+    return _now(threading.get_ident())
+
+
 def _begin(thread: int, seconds: float) -> _Watched:
     with _lock:
         if not _watching:

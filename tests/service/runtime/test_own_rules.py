@@ -15,7 +15,8 @@ from tests.support.simulation import Machine
 
 from partage.client import Agent
 from partage.errors import InputError
-from partage.ledger.messages import NewAgent, NewCollaboration
+from partage.ledger import own_rules
+from partage.ledger.messages import Attach, NewAgent, NewCollaboration
 from partage.ledger.own_rules import RuleFailed, load_rules
 from partage.ledger.state import State
 from partage.ledger.verify import verify
@@ -204,5 +205,24 @@ def test_claims_whose_lapse_the_rule_cannot_take_rest_for_minutes(tmp_path: Path
         assert len(times) == 2
         await asyncio.sleep(300.0)
         assert len(times) == 3
+
+    on_machine(tmp_path / "partage.db", scenario)
+
+
+def test_all_answers_in_one_move_have_one_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rule revises after each attached reward."""
+    busy = "end = time.thread_time() + 0.01 * (board.horizon == 77)\n        while time.thread_time() < end: pass"
+    path = module(tmp_path, revise=busy)
+    path.write_text("import time\n" + path.read_text())
+    load_rules(path)
+    monkeypatch.setattr(own_rules, "SECONDS", 0.2)
+
+    async def scenario(controller: Controller) -> None:
+        book, (first, second) = await opened(controller, ["a"], ["a", "b"], rule="faulty", histories=1000)
+        with pytest.raises(RuleFailed, match=r"more than 0\.2 seconds"):
+            await controller.attach(book, first, Attach(arm="a", rewards=[0.5] * 1000))
+        assert book.state.board.counts == [0, 0, 0]
+        for arm in ("a", "b"):  # the next moves have their own
+            await controller.attach(book, second, Attach(arm=arm, rewards=[0.5] * 10))
 
     on_machine(tmp_path / "partage.db", scenario)

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from partage.ledger.moves import Turn
-from partage.ledger.own_rules import RuleFailed
+from partage.ledger.own_rules import RuleFailed, one_move
 from partage.ledger.refusals import Refused
 from partage.ledger.state import SNAPSHOT_FORMAT, State
 from partage.service.runtime.book import Book
@@ -428,7 +428,8 @@ class Writer:
         refused: Refused | None = None
         answer = None
         try:
-            answer = job.move(turn)
+            with one_move(book.state.rule):
+                answer = job.move(turn)
         except RuleFailed:
             raise
         except Refused as error:  # its events, claims that lapsed, are still written
