@@ -324,7 +324,7 @@ class Writer:
                 try:
                     await self._catch_up(book, writing.news.get(id, []))
                 except RuleFailed as error:
-                    self._refuse(book, jobs, jobs, error)
+                    self._refuse(book, jobs, error)
                     continue
                 now = self.timekeeper.of(book, writing.now)
                 if played := await self._play_all(book, jobs, now):
@@ -361,24 +361,24 @@ class Writer:
                 del jobs[place:]
                 self._waiting[book.id] = book
                 break
+            if isinstance(job.outcome, RuleFailed):  # before a lost race
+                continue
             if job.prepare is not None:
                 await self._prepare(book, job.prepare, job)
             try:
                 rows += self._play(book, job, now)
             except RuleFailed as error:  # it would take its time again for each of those that are left
-                self._refuse(book, jobs, jobs[place:], error)
+                self._refuse(book, jobs[place:], error)
                 return rows
             await self._breathe()
         return rows + await self._play_asks(book, jobs, now)
 
-    def _refuse(self, book: Book, jobs: list[Job], failed: list[Job], error: RuleFailed) -> None:
-        """Refuse jobs of a collaboration whose rule failed, and let it be reloaded."""
+    def _refuse(self, book: Book, jobs: list[Job], error: RuleFailed) -> None:
+        """Refuse jobs of a collaboration whose rule failed, and let it be reloaded before they are answered."""
         book.valid = False
-        failed = list(failed)
-        jobs[:] = [job for job in jobs if job not in failed]
-        for job in failed:
+        for job in jobs:
             job.outcome = error
-            job.answer()
+            job.tokens.clear()
 
     async def _play_asks(self, book: Book, jobs: list[Job], now: int) -> list[Row]:
         """Hand the claims that have opened to the asks that wait, in the order of arrival; these join the jobs."""
@@ -397,14 +397,13 @@ class Writer:
                 if state.closed is None and member.claim is None and opened.isdisjoint(member.shares):
                     continue
                 rows += self._play(book, job, now)
-            except RuleFailed as error:  # the others go on waiting
-                if book.asks.get(member.id) is job:
-                    del book.asks[member.id]
-                self._refuse(book, jobs, [job], error)
-                break
+            except RuleFailed as error:
+                self._refuse(book, [job], error)
             if book.asks.get(member.id) is job and not job.asks_again:
                 del book.asks[member.id]
                 jobs.append(job)
+            if not book.valid:  # the others go on waiting
+                break
             await self._breathe()
         return rows
 
