@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.ledger.test_schedules import SEEDS, both, uneven_games
 from tests.support.sequences import Table, created
 
+from partage.board import Board
 from partage.errors import InputError, RuleError
 from partage.game import Game
 from partage.ledger.chain import GENESIS, seal
@@ -296,3 +297,45 @@ def test_a_rule_that_never_settles_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuleFailed, match="again and again"):
         table.set_aside(first)
     assert verify(table.lines()).ok
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "board.tie_order.reverse()",
+        "board.horizon = 5",
+        "board.all_pulls = 5",
+        "board.sharers[0] = 5",
+        "board.record.latest = 0",
+        "board.shares = {}",
+        "board.shares.clear()",
+        "board.by_member.pop('a1')",
+        "board.claimed['a1'] = {}",
+        "board.attached['a1'] = {}",
+    ],
+)
+@pytest.mark.parametrize("asked", ["decide", "revise"])
+def test_no_change_of_the_board_goes_unnoticed(tmp_path: Path, change: str, asked: str) -> None:
+    (rule,) = load_rules(module(tmp_path, **{asked: change}))
+    board = some_board()
+    with pytest.raises(RuleFailed):
+        rule().decide(board, frozenset()) if asked == "decide" else rule().revise(board)
+
+
+def test_what_is_kept_by_member_is_lent(tmp_path: Path) -> None:
+    changes = "board.by_member['a1'].counts[0] = 9; board.claimed['a1'][0] = 9; list(board.attached.values())[0][0] = 9"
+    reads = "assert board.handed_to('a1', 0) == 3 and dict(board.shares) == {'a1': {0, 1}}"
+    (rule,) = load_rules(module(tmp_path, decide=f"{reads}; {changes}"))
+    board = some_board()
+    rule().decide(board, frozenset())
+    assert board == some_board()
+
+
+def some_board() -> Board:
+    """A board with something of everything."""
+    board = Board(100, [1, 0], [True, True])
+    board.shares, board.claimed, board.all_pulls = {"a1": frozenset({0, 1})}, {"a1": {0: 1}}, 300
+    board.broadcast("a1", 0, 1.0)
+    board.attach("a1", 0, 0.5)
+    board.broadcast("a1", 1, 0.0)
+    return board

@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 SECONDS = 2.0  # that one answer of a rule may take, and all its answers in one move together
 LONGEST_TEXT = 100
+BY_MEMBER = ("shares", "by_member", "attached", "claimed")  # what a board keeps by member
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
 
@@ -53,6 +54,25 @@ class NoDraws(Draws):
 
     def _blocks(self) -> Any:
         raise RuleError("a live rule may not draw: all members must come to the same answer")
+
+
+class Lent(Mapping[Any, Any]):
+    """What the board keeps by member, to be read only: each value that is read is a copy.
+
+    Boards have many members, and few rules read this: comparing it before and after each answer would cost more.
+    """
+
+    def __init__(self, lent: Mapping[Any, Any]) -> None:
+        self._lent = lent
+
+    def __getitem__(self, member: Any) -> Any:
+        return self._lent[member].copy()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._lent)
+
+    def __len__(self) -> int:
+        return len(self._lent)
 
 
 class Served(BuiltIn):
@@ -177,10 +197,13 @@ class Served(BuiltIn):
         """Ask the rule something, in time and without a change of the board but by `revise`.
 
         `board.leading` is how live play remembers the arm of a commit; a simulated board has none, so neither has the
-        board that the rule sees.
+        board that the rule sees. What is kept by member is lent.
         """
         before, leading = _seen(board, revises), board.leading
+        kept = {name: getattr(board, name) for name in BY_MEMBER}
+        lent = {name: Lent(value) for name, value in kept.items()}
         board.leading = None
+        vars(board).update(lent)
         try:
             found = self._in_time(ask)
         except TimeoutError:
@@ -191,7 +214,9 @@ class Served(BuiltIn):
             raise RuleFailed(self.name, _said(error)) from error
         finally:
             set_leader, board.leading = board.leading, leading
-        if _seen(board, revises) != before or set_leader is not None:
+            replaced = any(getattr(board, name) is not value for name, value in lent.items())
+            vars(board).update(kept)
+        if _seen(board, revises) != before or set_leader is not None or replaced:
             raise RuleFailed(self.name, "it changed the board, which it may only read")
         return found
 
@@ -395,8 +420,10 @@ _KINDS: dict[type, tuple[str, Callable[[object], Any]]] = {
 
 def _seen(board: Board, revises: bool) -> list[Any]:
     """Return what a rule may not change: `revise` may change which arms are active, and the state."""
-    fixed = [list(board.record.counts), list(board.record.sums), list(board.claims), list(board.lapses), board.clock]
-    fixed += [list(board.shared), list(board.public), list(board.rank)]
+    record = board.record
+    fixed = [list(record.counts), list(record.sums), record.latest, record.latest_reward]
+    fixed += [list(board.claims), list(board.lapses), list(board.shared), list(board.sharers), list(board.public)]
+    fixed += [list(board.tie_order), list(board.rank), board.clock, board.horizon, board.all_pulls]
     return fixed if revises else [*fixed, list(board.active), json.dumps(board.state, default=str)]
 
 
