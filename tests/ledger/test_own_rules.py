@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,14 @@ def test_a_claim_that_the_rule_would_not_hand_out_does_not_verify() -> None:
         (
             "class A:\n    name, private, decide, revise = 'mine', False, 0, 0\n    def __init__(self, n): pass",
             "The parameter n of the rule mine needs a default",
+        ),
+        *(
+            (
+                "class A:\n    name, private, decide, revise = 'mine', False, 0, 0\n"
+                f"    def __init__(self, {taken}=1): pass",
+                f"The parameter {taken} of the rule mine needs another name",
+            )
+            for taken in ("rule", "name", "open_arms", "tolerate", "settlements", "made", "_decide", "kernel")
         ),
     ],
 )
@@ -339,3 +348,13 @@ def some_board() -> Board:
     board.attach("a1", 0, 0.5)
     board.broadcast("a1", 1, 0.0)
     return board
+
+
+def test_a_file_hides_no_module_of_its_name(tmp_path: Path) -> None:
+    path = module(tmp_path, name="this.py")  # of the standard library, and not imported by anybody
+    path.write_text(
+        "from dataclasses import dataclass\n" + path.read_text().replace("\nclass", "\n@dataclass\nclass")
+    )
+    assert "this" not in sys.modules
+    load_rules(path)
+    assert "this" not in sys.modules

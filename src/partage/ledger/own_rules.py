@@ -321,15 +321,15 @@ def _located(module: str) -> tuple[str, Path]:
 
 def _executed(name: str, path: Path, source: bytes) -> ModuleType:
     """Run a module's source: these very bytes, whose hash is stated, and not what was imported or compiled before."""
-    made = ModuleType(name)
+    registered = f"_partage_rules_{hashlib.sha256(source).hexdigest()}"  # its own name may be that of another module
+    made = ModuleType(registered)
     made.__file__ = str(path)
     made.__spec__ = spec_from_file_location(name, path)
-    sys.modules.setdefault(name, made)
+    sys.modules[registered] = made  # dataclasses look up the module of a class
     try:
         exec(compile(source, str(path), "exec"), made.__dict__)
     except (Exception, SystemExit) as error:
-        if sys.modules.get(name) is made:
-            del sys.modules[name]
+        del sys.modules[registered]
         raise InputError(f"The module {path} cannot be loaded: {_said(error)}.") from error
     return made
 
@@ -376,6 +376,8 @@ def _parameters(rule: type[Any]) -> tuple[Parameter, ...]:
     for one in inspect.signature(rule).parameters.values():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
+        if one.name in _TAKEN or one.name.startswith("_"):
+            raise InputError(f"The parameter {one.name} of the rule {rule.name} needs another name: Partage uses it.")
         kind = type(one.default)
         if kind not in _KINDS:
             needed = "a number, a text, or a truth value"
@@ -416,6 +418,10 @@ _KINDS: dict[type, tuple[str, Callable[[object], Any]]] = {
     float: ("a number", _number),
     str: (f"a text of at most {LONGEST_TEXT} characters", _text),
 }
+
+
+# What live play asks a rule for: a parameter of this name would replace it.
+_TAKEN = {*dir(Served), *BuiltIn.__annotations__, *Served.__annotations__, "rule"}
 
 
 def _seen(board: Board, revises: bool) -> list[Any]:
