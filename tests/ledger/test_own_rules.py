@@ -16,6 +16,7 @@ from tests.support.sequences import Table, created
 from partage.board import Board
 from partage.errors import InputError, RuleError
 from partage.game import Game
+from partage.ledger import time_limit
 from partage.ledger.chain import GENESIS, seal
 from partage.ledger.events import Create, decode
 from partage.ledger.own_rules import RuleFailed, load_rules
@@ -255,6 +256,21 @@ def test_a_loop_is_interrupted() -> None:
     assert within(5.0, lambda: within(0.0, lambda: 7)) == 7  # nothing is left behind, and inner limits are the outer
 
 
+def test_an_interruption_at_the_very_end_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, calls = time_limit._end, []
+
+    def late(thread: int) -> None:
+        calls.append(thread)
+        if len(calls) == 1:
+            raise time_limit.Overdue
+        end(thread)
+
+    monkeypatch.setattr(time_limit, "_end", late)
+    assert within(5.0, lambda: 7) == 7
+    assert len(calls) == 2
+    assert not time_limit._calls
+
+
 WRONG_LIVE = {
     "leaders differ": ("return (min(shares) if shares else 0), False", "commits to|renumbered"),
     "waits for a pair": ("if len(shares) == 1: return board.leader(), False", "explores"),
@@ -332,7 +348,9 @@ def test_no_change_of_the_board_goes_unnoticed(tmp_path: Path, change: str, aske
 
 
 def test_what_is_kept_by_member_is_lent(tmp_path: Path) -> None:
-    changes = "board.by_member['a1'].counts[0] = 9; board.claimed['a1'][0] = 9; list(board.attached.values())[0][0] = 9"
+    changes = (
+        "board.by_member['a1'].counts[0] = 9; board.claimed['a1'][0] = 9; list(board.attached.values())[0][0] = 9"
+    )
     reads = "assert board.handed_to('a1', 0) == 3 and dict(board.shares) == {'a1': {0, 1}}"
     (rule,) = load_rules(module(tmp_path, decide=f"{reads}; {changes}"))
     board = some_board()

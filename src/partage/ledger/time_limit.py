@@ -21,10 +21,10 @@ class Overdue(BaseException):
 
 
 class _Watched:
-    """A call that is being watched: when it is overdue, and whether it was interrupted."""
+    """A call that is being watched: when it is overdue, whether it was interrupted, and whether it is over."""
 
     def __init__(self, deadline: float) -> None:
-        self.deadline, self.interrupted = deadline, False
+        self.deadline, self.interrupted, self.over = deadline, False, False
 
 
 _lock = threading.Lock()
@@ -49,7 +49,11 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     except Overdue:
         raise TimeoutError from None
     finally:
-        _end(thread)
+        watched.over = True
+        try:
+            _end(thread)
+        except Overdue:  # it arrived before the first line
+            _end(thread)
         if watched.interrupted:
             raise TimeoutError
 
@@ -88,7 +92,7 @@ def _watch() -> None:
         time.sleep(PAUSE)
         with _lock:
             for thread, watched in _calls.items():
-                if _now(thread) > watched.deadline:
+                if not watched.over and _now(thread) > watched.deadline:
                     watched.interrupted = True
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Overdue))
 

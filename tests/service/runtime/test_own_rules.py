@@ -146,9 +146,11 @@ def test_a_failing_rule_leaves_the_other_moves_of_a_transaction_alone(
             *asks, controller.ask(other, agent, None, True), return_exceptions=True
         )
         assert all(isinstance(one, RuleFailed) for one in refused)
-        assert first.share and last.share  # type: ignore[union-attr]
+        assert first.share
+        assert last.share
         assert read == [book.id]  # nothing else was played again
-        assert list(book.state.claims) == [first.pull] and book.durable == book.state.seq  # type: ignore[union-attr]
+        assert list(book.state.claims) == [first.pull]
+        assert book.durable == book.state.seq
         await controller.tell(book, good, first.pull, 0.5)  # type: ignore[union-attr]
 
     on_machine(tmp_path / "partage.db", scenario)
@@ -181,7 +183,8 @@ def test_a_rule_that_fails_for_asks_that_wait_leaves_the_others_alone(
         assert all(answers)
         with pytest.raises(RuleFailed):
             await waiting
-        assert not book.asks and book.valid
+        assert not book.asks
+        assert book.valid
 
     monkeypatch.setattr(State, "open_arms", fail)
     on_machine(tmp_path / "partage.db", scenario)
