@@ -304,8 +304,8 @@ def test_a_commit_to_a_place_without_an_arm_is_refused(tmp_path: Path) -> None:
         check_live_rule(rule().rule)
     for number in range(1, 9):
         table = Table(created(f"{number:032x}", rule="faulty", settlement="none", most_arms=50))
+        member = table.join(0)
         with pytest.raises(RuleFailed, match="which nobody ever shared"):
-            member = table.join(0)
             table.ask(member)
         assert verify(table.lines()).ok
 

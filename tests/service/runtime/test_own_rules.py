@@ -129,8 +129,9 @@ async def opened(controller: Controller, *shares: list[str], **config: object) -
     return await controller.library.book(id), agents
 
 
+@pytest.mark.parametrize("race", [False, True])
 def test_a_failing_rule_leaves_the_other_moves_of_a_transaction_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, race: bool
 ) -> None:
     load_rules(module(tmp_path, decide="if board.horizon == 77 and len(shares) == 2: 1 / 0"))
     read: list[str] = []
@@ -141,6 +142,7 @@ def test_a_failing_rule_leaves_the_other_moves_of_a_transaction_alone(
         book, (good, *bad) = await opened(controller, ["c"], *[["a", "b"]] * 25, rule="faulty")
         other, (agent,) = await opened(controller, ["a", "b"])
         read.clear()
+        controller.library.store.faults = ["lost"] * race  # type: ignore[attr-defined]
         asks = [controller.ask(book, one, None, True) for one in (good, *bad)]
         first, *refused, last = await asyncio.gather(
             *asks, controller.ask(other, agent, None, True), return_exceptions=True
@@ -148,7 +150,7 @@ def test_a_failing_rule_leaves_the_other_moves_of_a_transaction_alone(
         assert all(isinstance(one, RuleFailed) for one in refused)
         assert first.share
         assert last.share
-        assert read == [book.id]  # nothing else was played again
+        assert race or read == [book.id]  # nothing else was played again
         assert list(book.state.claims) == [first.pull]
         assert book.durable == book.state.seq
         await controller.tell(book, good, first.pull, 0.5)  # type: ignore[union-attr]
