@@ -38,17 +38,12 @@ CHROMIUM_FLAGS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let every process begin with its part of the long tests, so that none waits for them at the end.
+    """Run long tests first, so that no process waits for the last of them at the end.
 
-    xdist's worksteal gives each process a contiguous part of the tests.
+    The first process gets them, since xdist's worksteal gives each a contiguous part. Most of them start processes of
+    their own, so that one at a time, beside short tests, is faster than several at once.
     """
-    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if item.get_closest_marker("extra")]
-    others = [item for item in items if not item.get_closest_marker("extra")]
-    items.clear()
-    for process in range(processes):
-        first, last = (len(others) * place // processes for place in (process, process + 1))
-        items += long[process::processes] + others[first:last]
+    items.sort(key=lambda item: item.get_closest_marker("extra") is None)
 
 
 def _missing(sentence: str) -> NoReturn:
