@@ -6,8 +6,9 @@ exact number would show when other members commit.
 
 from bisect import bisect_right
 
-# All that fit into 64 bits. Powers below 5 are less than 1 apart, so several round up to the same number.
-TICKS: tuple[int, ...] = tuple(sorted({-(-(5**power) // 4**power) for power in range(195)}))
+# All that fit into 64 bits. Powers below 5 are less than 1 apart, so several round up to the same number. The last
+# entry is no power: no game has as many pulls, so there is always a next tick, also for kernels that read one ahead.
+TICKS: tuple[int, ...] = (*sorted({-(-(5**power) // 4**power) for power in range(196)}), 2**63 - 1)
 
 
 def rounded(pulls: int) -> int:
