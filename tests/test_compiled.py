@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 
 import partage
@@ -20,10 +22,11 @@ KERNEL = (
 
 
 def small_package(folder):
-    """A package with the real `compiled.py`, one kernel, and a function that it calls from another file."""
+    """A package with what compiles kernels, one kernel, and a function that it calls from another file."""
     package = folder / "partage"
     (package / "engine").mkdir(parents=True)
-    shutil.copy(Path(partage.__file__).with_name("compiled.py"), package)
+    for name in ("compiled.py", "indexing.py"):
+        shutil.copy(Path(partage.__file__).with_name(name), package)
     for name in ("__init__.py", *compiled._MODULES, "engine/__init__.py"):
         (package / name).touch()  # what is there stays
     (package / "engine" / "part.py").write_text(INNER.format(2))
@@ -31,13 +34,13 @@ def small_package(folder):
     return package
 
 
-def run(folder, *command):
+def run(folder, *command, **settings):
     done = subprocess.run(
         [sys.executable, *command],
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(folder), "HOME": str(folder)},
+        env={"PYTHONPATH": str(folder), "HOME": str(folder)} | settings,
     )
     return done.stdout.split()
 
@@ -66,12 +69,22 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "sources", lambda: "digest")
     monkeypatch.setattr(compiled, "_user_cache", lambda: None)
     find = compiled.folder.__wrapped__
-    beside = tmp_path / "__pycache__" / "compiled-digest"
-    assert find() == beside
+    beside = find()
+    assert beside.parent == tmp_path / "__pycache__"
+    assert beside.name.startswith("compiled-digest")
     beside.chmod(0o777)
     assert find() != beside
     beside.chmod(0o755)
     assert find() == beside
+
+
+@pytest.mark.parametrize(("setting", "checked"), [("", False), ("0", False), ("1", True)])
+def test_code_that_checks_indices_has_a_folder_of_its_own(setting, checked, tmp_path):
+    """An empty setting is none: numba warns and compiles without checks."""
+    small_package(tmp_path)
+    look = "from partage.compiled import folder; print(folder().name)"
+    (name,) = run(tmp_path, "-W", "ignore::RuntimeWarning", "-c", look, NUMBA_BOUNDSCHECK=setting)
+    assert name.endswith("-checked") == checked
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch):
@@ -92,3 +105,54 @@ def test_the_collector_is_paused_and_then_as_before(enabled):
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def _read(numbers, at):
+    return numbers[at], numbers[-1]
+
+
+def _write(numbers, row, column):
+    numbers[row, column] = 7.0
+
+
+def test_a_computed_index_counts_from_the_start():
+    """What is before these arrays, which are parts of larger ones, is read and written, unless numba checks that."""
+    read, write = compiled.compiled(_read), compiled.compiled(_write)
+    numbers, table = np.arange(6.0), np.zeros((4, 3))
+    assert read(numbers[2:], 1) == (3.0, 5.0)
+    if numba.config.BOUNDSCHECK:
+        with pytest.raises(IndexError):
+            read(numbers[2:], -1)
+        with pytest.raises(IndexError):
+            write(table[2:], -1, 0)
+    else:
+        assert read(numbers[2:], -1) == (1.0, 5.0)
+        write(table[2:], -1, 0)
+        assert np.argwhere(table).tolist() == [[1, 0]]
+
+
+LAST, _SECOND_LAST = -1, np.int64(-2)
+
+
+def _read_mixed(table, i):
+    at = (i, -1)
+    return table[-1, i], table[i, -1], table[LAST, i], table[i, _SECOND_LAST], table[at], table[-2, :][i]
+
+
+def _write_mixed(table, i):
+    table[-1, i] = 1.0
+    table[i, -1] = 2.0
+    table[LAST, i - 1] = 3.0
+    table[-1, i] += 4.0
+    table[i, _SECOND_LAST] -= 5.0
+
+
+def test_constants_beside_a_computed_index_count_from_the_end():
+    """What is before the array, which is part of a larger one, stays as it is."""
+    table = np.arange(60.0).reshape(12, 5)
+    for i in (1, 2):
+        assert compiled.compiled(_read_mixed)(table[8:], i) == _read_mixed(table[8:], i)
+    expected = table.copy()
+    compiled.compiled(_write_mixed)(table[8:], 1)
+    _write_mixed(expected[8:], 1)
+    assert table.tolist() == expected.tolist()

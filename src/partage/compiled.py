@@ -28,7 +28,10 @@ R = TypeVar("R")
 
 _PACKAGE = Path(__file__).parent
 _ROOMS = ("engine", "rules", "settle", "simulate", "theory")
-_MODULES = ("arms.py", "betting.py", "clock.py", "compiled.py", "contrasts.py", "evidence.py", "tape.py", "traits.py")
+_MODULES = (
+    "arms.py", "betting.py", "clock.py", "compiled.py", "contrasts.py", "evidence.py", "indexing.py", "tape.py",
+    "traits.py",
+)  # fmt: skip
 _KEPT = 7 * 24 * 3600  # seconds
 
 
@@ -61,11 +64,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     from numba import config, njit
 
+    from partage.indexing import KernelCompiler
+
     _teach_numba()
+    options = {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder())
     try:
-        return njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, **options)(function)  # type: ignore[no-any-return]
     finally:
         config.CACHE_DIR = before
 
@@ -76,11 +82,13 @@ class Inner:
     def __init__(self, function: Callable[..., Any], inlined: bool, counts_references: bool) -> None:
         from numba import njit
 
+        from partage.indexing import KernelCompiler
+
         _teach_numba()
         options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "forceinline": inlined}
         if not counts_references:
             options["_nrt"] = False
-        self.dispatcher = njit(**options)(function)
+        self.dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
         self.name = function.__qualname__
 
     def __call__(self, *_: object) -> Any:
@@ -145,12 +153,16 @@ def sources() -> str:
 def folder() -> Path:
     """Return where compiled code is stored: beside the sources, or in the user's cache if that is not writable.
 
-    Loading compiled code runs it, so a folder that somebody else owns or can write to is not used.
+    Loading compiled code runs it, so a folder that somebody else owns or can write to is not used. Code that is
+    compiled with `NUMBA_BOUNDSCHECK=1` goes into a separate folder.
     """
+    from numba import config
+
+    checked = "-checked" if config.BOUNDSCHECK else ""
     for home in (_PACKAGE / "__pycache__", _user_cache()):
         if home is None:
             continue
-        found = home / f"compiled-{sources()}"
+        found = home / f"compiled-{sources()}{checked}"
         try:
             if not found.exists():
                 _remove_old(home)
