@@ -149,7 +149,7 @@ def balances() -> st.SearchStrategy[float]:
 # Values to try of each parameter of a rule.
 PARAMETERS = {
     "balance": balances(),
-    "lead": st.sampled_from([3.0, 1.0, 2.5]),
+    "lead": st.sampled_from([3.0, 1.0, 2.5, 200.0, 1e300]),
     "sees": st.sampled_from(["own", "shared", "both"]),
     "evidence": st.sampled_from(["likelihood", "betting"]),
     "indifference": st.booleans(),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inlined, inner
+from partage.compiled import inlined, inner, uncounted
 from partage.engine.rewards import next_reward
 
 
@@ -31,7 +31,7 @@ def pull(k0, k1, table, agent, arm, own):
     own.counts[arm] += 1
 
 
-@inner
+@uncounted
 def add_to_curve(checkpoint, pulls, checkpoints, gaps, counts, curve):
     """Add an agent's regret at all checkpoints up to its pull number `pulls`; return the next checkpoint."""
     while checkpoint < len(checkpoints) and checkpoints[checkpoint] <= pulls:

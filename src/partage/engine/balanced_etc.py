@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import compiled, inlined, inner
+from partage.compiled import compiled, inlined, uncounted
 from partage.engine.actives import best_of_actives, is_better, least_of, most_open_at
 from partage.engine.circles import (
     CIRCLES_AFTER,
@@ -244,7 +244,7 @@ def _next_explorer(now, now_place, agents, opens, n_open, counts, rank, sharer, 
     return pull, arm, at
 
 
-@inner
+@uncounted
 def _open_arms(actives, n_active, counts, most_open, opens):
     """List the open arms in `opens`; return how many there are."""
     n_open = np.int64(0)
@@ -259,7 +259,7 @@ def _open_arms(actives, n_active, counts, most_open, opens):
 # --- rewards and eliminations ---------------------------------------------------------------------------------
 
 
-@inner
+@uncounted
 def _read_rewards(k0, k1, table, arm, counts, sums, two_log, reader, bounds):
     """Add the rewards of an arm that are not read yet, and set its bounds."""
     count = counts[arm]
@@ -279,7 +279,7 @@ def _set_bounds(arm, count, total, two_log, mean, upper, lower):
     upper[arm], lower[arm] = mean[arm] + radius, mean[arm] - radius
 
 
-@inner
+@uncounted
 def _highest(actives, n_active, lower, frozen):
     """Return the highest lower bound, and its arm (-1 if that arm is eliminated)."""
     highest, of = frozen, _NONE
@@ -290,7 +290,7 @@ def _highest(actives, n_active, lower, frozen):
     return highest, of
 
 
-@inner
+@uncounted
 def _any_below(highest_lower, actives, n_active, bounds):
     """Whether some active arm's upper bound is at most the highest lower bound."""
     for j in range(n_active):
@@ -299,7 +299,7 @@ def _any_below(highest_lower, actives, n_active, bounds):
     return False
 
 
-@inner
+@uncounted
 def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds, rank, outcome):
     """Eliminate by Eq. 1; return how many arms are left, and the highest lower bound of those eliminated."""
     best = best_of_actives(actives, n_active, bounds.mean, rank)
@@ -320,7 +320,7 @@ def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds,
     return staying, frozen
 
 
-@inner
+@uncounted
 def _longest_quiet(longest, leader, actives, n_active, counts, sums, frozen, two_log):
     """Return for how many broadcasts of each arm rewards need not be read: up to twice `longest`, 0 if too few."""
     pulls = min(2 * longest, _LONGEST_QUIET)
@@ -331,7 +331,7 @@ def _longest_quiet(longest, leader, actives, n_active, counts, sums, frozen, two
     return np.int64(0)
 
 
-@inner
+@uncounted
 def _stays_quiet(pulls, leader, actives, n_active, counts, sums, frozen, two_log):
     """Whether `pulls` more rewards of each active arm cannot eliminate an arm or change the leader.
 

@@ -1,9 +1,12 @@
-"""Balanced-GLR: its parameters, and which kernel plays it: `by_evidence`, `broadcast_by_broadcast` or `bounded`."""
+"""Balanced-GLR: its parameters, and which kernel plays it.
+
+That is `by_evidence` or `by_betting`, `broadcast_by_broadcast` or `bounded`.
+"""
 
 from typing import TYPE_CHECKING
 
 from partage.arms import BernoulliTable
-from partage.engine import bounded, broadcast_by_broadcast, by_evidence
+from partage.engine import bounded, broadcast_by_broadcast, by_betting, by_evidence
 from partage.engine.decisions import BETTING, GLR, RuleTable
 from partage.engine.tally import GameTable
 from partage.rules.balanced_glr import elimination_threshold
@@ -21,8 +24,8 @@ def play(run: "Run", rule: "BalancedGLR") -> None:
     table = rule_table(rule, run.table)
     if rule.tolerate:
         bounded.play(run, table)
-    elif rule.evidence == "likelihood" and isinstance(run.table.rewards, BernoulliTable):
-        by_evidence.play(run, table)
+    elif isinstance(run.table.rewards, BernoulliTable):
+        (by_betting if table.kind == BETTING else by_evidence).play(run, table)
     else:
         broadcast_by_broadcast.play(run, table)
 

@@ -16,13 +16,23 @@ from numpy.typing import NDArray
 
 from partage.clock import TICKS
 from partage.compiled import compiled, inlined, inner, uncounted
+from partage.engine.arm_list import take_out
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import IMED, RuleTable, new_case, open_arms
 from partage.engine.evidence_table import SIZE, evidence_between, loss_of, margin, own_terms, tables
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove
-from partage.engine.quiet import BY_COUNTS, CLOSED, CONTENDER, FROM, GONE, STOPPED, longest_quiet
+from partage.engine.open_queue import advance, insert, move_to_front, new_queue, requeue, take_next
+from partage.engine.quiet import CLOSED, CONTENDER, FROM, GONE, STOPPED, TRIED_FIRST, longest_quiet
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
-from partage.engine.stretch_circles import AT, follow, give_up, new_path, repeat, start_path, whole_circles
+from partage.engine.stretch_circles import (
+    AT,
+    follow,
+    give_up,
+    new_path,
+    reopen_by_counts,
+    repeat,
+    start_path,
+    whole_circles,
+)
 from partage.engine.tally import clear
 from partage.evidence import apart, mixture_loss
 from partage.rules.indifference import is_indifferent
@@ -34,7 +44,8 @@ if TYPE_CHECKING:
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _TICKS = np.array(TICKS)
 _BLOCK = 32
-_WIDTH = 0.5  # of a box, in standard deviations of the leader's sum
+_LONGEST_PAUSE = np.int64(2**13)  # broadcasts between two looks for a quiet stretch
+_WIDTH = 0.1  # of a box, in standard deviations of the leader's sum
 
 
 def play(run: "Run", rule: RuleTable) -> None:
@@ -55,10 +66,13 @@ class Records(NamedTuple):
     total, mean, own, inverse
         The sum of its rewards, their mean (-1: there is none), its own terms of the evidence, and 1 / count.
     evidence
-        The evidence against it, when it was last looked at.
+        The evidence against it, when it was last looked at; for Shared-IMED, the least that it can be in its sleep.
     level
         What its evidence is compared with: for Balanced-GLR the threshold and its own mixture loss, for Shared-IMED
-        the evidence up to which exploring pays.
+        the evidence up to which exploring pays (-inf: to be computed again).
+    anchor
+        For Shared-IMED: the level and the logarithm of the count when the level was computed. The level falls no
+        faster than that logarithm rises.
     state, opened
         Whether it is gone, stopped or a contender; whether it is open.
     awake, slot
@@ -80,6 +94,7 @@ class Records(NamedTuple):
     inverse: NDArray[np.float64]
     evidence: NDArray[np.float64]
     level: NDArray[np.float64]
+    anchor: NDArray[np.float64]
     state: NDArray[np.int8]
     opened: NDArray[np.bool_]
     awake: NDArray[np.int64]
@@ -98,7 +113,7 @@ def _new_records(arms):
     """Make room for all arms."""
     return Records(
         np.zeros(arms, np.uint64), np.full(arms, _NONE), np.zeros(arms, np.int64), np.full(arms, -1.0),
-        np.zeros(arms), np.ones(arms), np.zeros(arms), np.zeros(arms), np.full(arms, CONTENDER),
+        np.zeros(arms), np.ones(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms), np.full(arms, CONTENDER),
         np.ones(arms, np.bool_), np.zeros(arms, np.int64), np.full(arms, _NONE), np.full(arms, math.inf),
         np.full(arms // _BLOCK + 1, math.inf), np.zeros(arms, np.int64), np.zeros(arms, np.int8),
         np.zeros(arms, np.int64), np.zeros(arms), np.zeros(arms),
@@ -131,7 +146,7 @@ def _explore(
     firsts, places, entries = sharers.firsts, sharers.places, sharers.entries
     power, logs, losses, halves = tables.power, tables.logs, tables.losses, tables.halves
     word, group_of, total, mean, own = records.word, records.group_of, records.total, records.mean, records.own
-    inverse, evidence, level = records.inverse, records.evidence, records.level
+    inverse, evidence, level, anchor = records.inverse, records.evidence, records.level, records.anchor
     state, opened, awake, slot = records.state, records.opened, records.awake, records.slot
     keys, blocks, read, modes, few = records.keys, records.blocks, records.read, records.modes, records.few
     q_arms, q_pulls, ends, queued = queue.arms, queue.pulls, queue.ends, queue.queued
@@ -145,24 +160,27 @@ def _explore(
     now, lap_start, now_place, place = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     checkpoint, clock, tick = np.int64(0), np.int64(0), np.int64(0)
     left, price = np.float64(all_pulls), 4.0 / all_pulls if all_pulls > 0 else 0.0
+    dearest = 2.0 * price  # up to this price, arms that sleep cannot be stopped
     free, loss, ahead_own, ahead_total, log_clock = 0.0, 0.0, 0.0, np.int64(0), 0.0
     most, n_open, witness = np.int64(1), np.int64(0), _NONE
-    n_awake, n_asleep, asleep_most, rebuilt = np.int64(0), np.int64(0), np.int64(0), False
-    asleep_least, asleep_pace, off, enough = math.inf, math.inf, 0.0, 0.0
+    n_awake, n_asleep, asleep_most, most_ahead, rebuilt = np.int64(0), np.int64(0), np.int64(0), np.int64(0), False
+    asleep_least, asleep_pace, slowest, off, enough = math.inf, math.inf, math.inf, 0.0, 0.0
     low, low_total, high, high_total = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     low_own, high_own, least_loss, most_loss = 0.0, 0.0, 0.0, 0.0
-    quiet, longest, patience, n_few = np.int64(0), FROM, np.int64(0), np.int64(0)
+    quiet, longest, patience, pause, n_few = np.int64(0), np.int64(64), np.int64(0), 64 + 4 * arms, np.int64(0)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
         queued[i] = True
+        if i != leader:
+            awake[n_awake], slot[i] = i, n_awake
+            n_awake += 1
 
     while n_active > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
         if ends[1] > len(q_arms) - arms - 2:
             move_to_front(q_arms, q_pulls, ends)
-        head = ends[0]
-        pull = q_pulls[head] if ends[1] > head else _FAR
-        anew, relevel, demoted, arm = False, False, _NONE, leader
+        pull = q_pulls[ends[0]] if ends[1] > ends[0] else _FAR
+        anew, relevel, ticked, all_wake, demoted, arm = False, False, False, False, _NONE, leader
         if clocked and _TICKS[tick] <= min(pull, end):
             now, clock, tick = max(now, _TICKS[tick]), _TICKS[tick], tick + 1
             now_place = now % agents
@@ -172,68 +190,39 @@ def _explore(
                 price = 4.0 / left if left > 0.0 else math.inf
             if counts[leader] == 0:
                 continue
-            anew, relevel = True, by_clock or quiet > 0
+            anew, relevel, ticked, all_wake = True, quiet > 0, True, quiet > 0 or price > dearest
+            if price > dearest:
+                dearest = 2.0 * price
             if quiet > 0:
-                _read_rewards(k0, k1, table, counts, sums, read, records, power)
+                longest = _read_rewards(k0, k1, table, counts, sums, read, records, power)
                 quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
         else:
             if checkpoint < len(checkpoints):
                 checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
             if pull >= end:
                 break
-            arm = q_arms[head]
-            head += 1
-            while head < ends[1] and q_pulls[head] == pull:  # one agent shares several
-                i = q_arms[head]
-                if counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm]):
-                    arm = i
-                head += 1
 
             # 2. It explores.
-            at = sharer[arm]
-            place, now = np.int64(places[at]), pull + 1
-            lap_start, now_place = pull - place, place + 1
+            arm, at, place = take_next(
+                pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued
+            )
+            now, lap_start, now_place = pull + 1, pull - place, place + 1
             explore[entries[at]] += 1
             explored_at(place, np.int64(1), current, commit)
             counts[arm] += 1
             top = max(top, counts[arm])
-            start = ends[0]
-            ends[0] = head
-            queued[arm] = False
-            for j in range(start, head):
-                if q_arms[j] != arm:
-                    i = q_arms[j]
-                    insert(
-                        i,
-                        advance(i, lap_start, now_place, agents, firsts, places, sharer, lap),
-                        q_arms,
-                        q_pulls,
-                        ends,
-                    )
 
             # 3. In a quiet stretch, counts alone say which arms are open, and rewards are read when it ends.
             if quiet > 0:
                 if counts[arm] - read[arm] < quiet:
-                    ahead, n_open = counts[leader], np.int64(0)
                     if arm != leader:
                         most = max(most, counts[arm])
-                    for j in range(n_few):
-                        i = few[j]
-                        opened[i] = counts[i] <= ahead and (modes[i] != BY_COUNTS or lead * counts[i] <= ahead)
-                        n_open += opened[i]
-                        if opened[i] != queued[i]:
-                            _queue(
-                                i, opened[i], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms,
-                                q_pulls, ends, queued,
-                            )  # fmt: skip
-                    opened[leader] = ahead <= lead * most or (n_open == 0 and not by_clock)
-                    if opened[leader] != queued[leader]:
-                        _queue(
-                            leader, opened[leader], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms,
-                            q_pulls, ends, queued,
-                        )  # fmt: skip
+                    n_open = reopen_by_counts(
+                        leader, lead, most, not by_clock, few, n_few, modes, counts, opened, lap_start, now_place,
+                        agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued,
+                    )  # fmt: skip
                     if walked[AT] >= 0:
-                        follow(at, lead, ahead, most, few, n_few, counts, path)
+                        follow(at, lead, counts[leader], most, few, n_few, counts, path)
                         until = _TICKS[tick] if clocked else _FAR
                         if checkpoint < len(checkpoints):
                             until = min(until, checkpoints[checkpoint] * agents)
@@ -251,9 +240,9 @@ def _explore(
                             top = max(top, most, counts[leader])
                     continue
                 give_up(quiet, path)
-                _read_rewards(k0, k1, table, counts, sums, read, records, power)
+                longest = _read_rewards(k0, k1, table, counts, sums, read, records, power)
                 quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
-                anew, relevel = True, True
+                anew, relevel, all_wake = True, True, True
             else:
                 reward = next_reward(k0, k1, table, arm, counts[arm] - 1, TAPE, word, group_of)
                 total[arm] += np.int64(reward)
@@ -279,13 +268,19 @@ def _explore(
             if leader != before:
                 change_leader(leader, now, agents, commits, outcome)
                 anew, demoted = True, before
+                if slot[leader] < 0:
+                    if keys[leader] < math.inf:
+                        keys[leader], n_asleep = math.inf, n_asleep - 1
+                    awake[n_awake], slot[leader] = leader, n_awake
+                    n_awake += 1
+                awake[slot[leader]], slot[before], slot[leader] = before, slot[leader], _NONE
                 state[leader], witness = CONTENDER, _NONE
                 if not active[leader]:
                     active[leader] = True
                     n_active += 1
                     outcome.eliminated_step[leader], outcome.eliminated_agent[leader] = -1, -1
 
-        # 5. Where the leader's record leaves its box, or is another one, all arms wake.
+        # 5. Where the leader's record leaves its box, all arms wake.
         ahead = counts[leader]
         slip = margin(2 * top)
         everything = anew or arm == leader
@@ -295,7 +290,8 @@ def _explore(
                 loss = loss_of(ahead, ahead_total, losses, halves)
                 free = 2.0 + _log_of(ahead, logs)
             if (
-                anew
+                all_wake
+                or ahead < low
                 or ahead > high
                 or ahead_total * low < low_total * ahead
                 or ahead_total * high > high_total * ahead
@@ -303,7 +299,7 @@ def _explore(
                 low, low_total, high, high_total = _box(ahead, ahead_total)
                 low_own, high_own = own_terms(low, low_total, power), own_terms(high, high_total, power)
                 if high < SIZE:
-                    least_loss, most_loss = _losses_in_box(ahead, ahead_total, high, losses, halves)
+                    least_loss, most_loss = _losses_in_box(low, low_total, high, high_total, losses, halves)
                 n_awake, n_asleep, asleep_most, rebuilt = np.int64(0), np.int64(0), np.int64(0), True
                 asleep_least, asleep_pace = math.inf, math.inf
                 for i in range(arms):
@@ -313,24 +309,54 @@ def _explore(
                         n_awake += 1
                 for i in range(len(blocks)):
                     blocks[i] = math.inf
+            elif ahead < most_ahead:  # another leader, with fewer broadcasts than some arms that sleep
+                for i in range(arms):
+                    if slot[i] < 0 and i != leader and opened[i] and counts[i] > ahead:
+                        awake[n_awake], slot[i] = i, n_awake
+                        n_awake += 1
+            most_ahead = ahead
 
         # 6. What the record says about each arm that is awake, and which arms are open.
         if by_clock:
             if anew:
                 most = np.int64(1)
                 for i in range(arms):
-                    if i != leader:
-                        most = max(most, counts[i])
+                    if i == leader:
+                        continue
+                    most = max(most, counts[i])
+                    if ticked and counts[i] > 0:
+                        level[i] = _level_of(log_clock - _log_of(counts[i], logs))
+                        anchor[i] = level[i] + _log_of(counts[i], logs)
+                        if slot[i] < 0 and not opened[i] and evidence[i] <= level[i]:
+                            awake[n_awake], slot[i] = i, n_awake
+                            n_awake += 1
             elif arm != leader:
                 most = max(most, counts[arm])
-            j = n_awake if everything else np.int64(1)
+            stays = False  # asleep, and open wherever in the box the leader's record is
+            if (
+                not everything
+                and slot[arm] < 0
+                and opened[arm]
+                and counts[arm] <= ahead
+                and counts[arm] + high < SIZE
+            ):
+                largest = evidence_between(counts[arm], total[arm], own[arm], high, high_total, high_own, power)
+                stays = largest < anchor[arm] - logs[counts[arm]] - 2.0 * slip
+            if stays:
+                level[arm] = -math.inf
+                requeue(
+                    arm, True, lap_start, now_place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends,
+                    queued,
+                )  # fmt: skip
+            j = n_awake if everything else 1 - np.int64(stays)
             while j > 0:
                 j -= 1
                 i = awake[j] if everything else arm
                 if counts[i] > 0:
                     found = evidence_between(counts[i], total[i], own[i], ahead, ahead_total, ahead_own, power)
-                    if relevel or i == arm or i == demoted:
+                    if relevel or i == arm or i == demoted or level[i] == -math.inf:
                         level[i] = _level_of(log_clock - _log_of(counts[i], logs))
+                        anchor[i] = level[i] + _log_of(counts[i], logs)
                     opened[i] = found <= level[i]
                     if abs(found - level[i]) <= slip:
                         opened[i] = apart(counts[i], sums[i], ahead, sums[leader]) <= worth_knowing(
@@ -342,15 +368,16 @@ def _explore(
                             counts[i], total[i], own[i], low, low_total, low_own, high, high_total, high_own, power
                         )
                         asleep = least > level[i] + 2.0 * slip or (
-                            largest < level[i] - 2.0 * slip and counts[i] <= low
+                            largest < level[i] - 2.0 * slip and counts[i] <= ahead
                         )
+                        evidence[i] = least - 2.0 * slip
                         if asleep and slot[i] >= 0:
-                            n_awake = _take_out(i, n_awake, awake, slot)
+                            n_awake = take_out(i, n_awake, awake, slot)
                         elif not asleep and slot[i] < 0:
                             awake[n_awake], slot[i] = i, n_awake
                             n_awake += 1
                 if opened[i] != queued[i]:
-                    _queue(
+                    requeue(
                         i, opened[i], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms, q_pulls,
                         ends, queued,
                     )  # fmt: skip
@@ -426,7 +453,11 @@ def _explore(
                             for i in range(block * _BLOCK, min(arms, block * _BLOCK + _BLOCK)):
                                 if keys[i] == math.inf:
                                     continue
-                                if keys[i] <= enough + off or keys[i] * inverse[i] <= slowest + 2.0 * slip:
+                                if (
+                                    keys[i] * inverse[i] <= slowest + 2.0 * slip
+                                    if by_pace
+                                    else keys[i] <= enough + off
+                                ):
                                     keys[i], n_asleep = math.inf, n_asleep - 1
                                     awake[n_awake], slot[i] = i, n_awake
                                     n_awake += 1
@@ -441,6 +472,7 @@ def _explore(
                         asleep_least = min(asleep_least, blocks[block])
                 if asleep_most > most:
                     most = _most_of(leader, counts, state)
+                    asleep_most = most
                 n_open = np.int64(0)
                 for j in range(n_awake):
                     i = awake[j]
@@ -471,12 +503,12 @@ def _explore(
                 for j in range(n_awake):
                     i = awake[j]
                     if opened[i] != queued[i]:
-                        _queue(
+                        requeue(
                             i, opened[i], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms, q_pulls,
                             ends, queued,
                         )  # fmt: skip
             elif opened[arm] != queued[arm]:
-                _queue(
+                requeue(
                     arm, opened[arm], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms, q_pulls,
                     ends, queued,
                 )  # fmt: skip
@@ -494,12 +526,17 @@ def _explore(
                     )
                     if state[i] == GONE:
                         if least > level[i] + most_loss + 2.0 * slip:
-                            n_awake = _take_out(i, n_awake, awake, slot)
+                            n_awake = take_out(i, n_awake, awake, slot)
                         continue
-                    share = 1.0 - counts[i] * (level[i] + most_loss) * price
+                    share = 1.0 - counts[i] * (level[i] + most_loss) * dearest
                     least -= 2.0 * slip
-                    if least > enough + off and largest < (level[i] + least_loss) * share - 2.0 * slip:
-                        n_awake, n_asleep = _take_out(i, n_awake, awake, slot), n_asleep + 1
+                    if (
+                        least > enough + off
+                        and largest < (level[i] + least_loss) * share - 2.0 * slip
+                        and i != witness
+                        and (witness != _NONE or least * inverse[i] > slowest + 2.0 * slip)
+                    ):
+                        n_awake, n_asleep = take_out(i, n_awake, awake, slot), n_asleep + 1
                         keys[i], block = least, i // _BLOCK
                         blocks[block] = min(blocks[block], least)
                         asleep_least = min(asleep_least, least)
@@ -509,20 +546,21 @@ def _explore(
         if by_clock:
             opened[leader] = ahead <= lead * most
         if opened[leader] != queued[leader]:
-            _queue(
+            requeue(
                 leader, opened[leader], lap_start, now_place, agents, firsts, places, sharer, lap, q_arms, q_pulls,
                 ends, queued,
             )  # fmt: skip
 
         # 8. How long rewards need not be read.
         patience -= 1
-        if patience <= 0 and top >= FROM:
+        if patience <= 0 and top >= FROM and ends[1] > ends[0]:
             until = min(_TICKS[tick], end) if clocked else end
             quiet = longest_quiet(
-                k0, k1, table, rule, clock, price, min(2 * longest, until - now), leader, counts, total, state, modes,
-                records.lowest, records.highest,
+                k0, k1, table, rule, clock, price, min(max(TRIED_FIRST, 2 * longest), until - now), leader, counts,
+                total, state, modes, records.lowest, records.highest,
             )  # fmt: skip
-            longest, patience, n_few = max(quiet, np.int64(64)), 64 + 4 * arms, np.int64(0)
+            pause = 64 + 4 * arms if quiet > 0 else min(2 * pause, _LONGEST_PAUSE)
+            longest, patience, n_few = quiet, pause, np.int64(0)
             if quiet > 0:
                 for i in range(arms):
                     read[i] = counts[i]
@@ -538,23 +576,16 @@ def _explore(
 
 @uncounted
 def _read_rewards(k0, k1, table, counts, sums, read, records, power):
-    """Read the rewards of a quiet stretch."""
+    """Read the rewards of a quiet stretch. Return how many there were of an arm, at the most."""
+    most = np.int64(0)
     for i in range(len(counts)):
         if counts[i] > read[i]:
+            most = max(most, counts[i] - read[i])
             sums[i] = add_rewards(k0, k1, table, i, read[i], counts[i], TAPE, sums[i], records.word, records.group_of)
             records.total[i] = np.int64(sums[i])
             records.mean[i] = sums[i] / counts[i]
             records.own[i] = own_terms(counts[i], records.total[i], power)
-
-
-@inlined
-def _queue(arm, is_open, lap_start, place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued):
-    """Put an arm that opens into the queue, and take one that closes out of it."""
-    queued[arm] = is_open
-    if is_open:
-        insert(arm, advance(arm, lap_start, place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-    else:
-        remove(arm, q_arms, q_pulls, ends)
+    return most
 
 
 @uncounted
@@ -571,10 +602,11 @@ def _box(count, total):
 
 
 @uncounted
-def _losses_in_box(count, total, high, losses, halves):
-    """Return the least and the largest mixture loss that the leader's record can have in the box."""
-    series = 1.0 / (12.0 * count)
-    return losses[count] - series, losses[high] + series - halves[total] - halves[count - total]
+def _losses_in_box(low, low_total, high, high_total, losses, halves):
+    """Return the least and the largest mixture loss that a record in the box can have."""
+    series = 1.0 / (12.0 * low)
+    fewest_failures = low * (high - high_total) // high
+    return losses[low] - series, losses[high] + series - halves[low_total] - halves[fewest_failures]
 
 
 @inlined
@@ -589,15 +621,6 @@ def _evidence_in_box(count, total, own, low, low_total, low_own, high, high_tota
         if total * low < low_total * count:
             least = evidence_between(count, total, own, low, low_total, low_own, power)
     return least, largest
-
-
-@inlined
-def _take_out(arm, n_awake, awake, slot):
-    """Take an arm off the list of those awake; return how many are left."""
-    last = awake[n_awake - 1]
-    awake[slot[arm]], slot[last] = last, slot[arm]
-    slot[arm] = _NONE
-    return n_awake - 1
 
 
 @uncounted

@@ -9,7 +9,7 @@ import numpy as np
 
 from partage.betting import LOG_MIXED
 from partage.board import MOST_LAPSES
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.decisions import BETTING, ETC, IMED, KL_ETC
 from partage.evidence import free_evidence
 from partage.rules.balanced_glr import is_behind
@@ -46,7 +46,7 @@ def open_arms_with_claims(rule, clock, all_pulls, counts, sums, claims, lapses, 
     return opened
 
 
-@inner
+@uncounted
 def _open_within_balance(balance, counts, claims, lapses, sharers, active, case):
     """Open the arms by the balance; stalled arms hold nobody back if two others are left."""
     awaited, least, least_awaited = 0, _MANY, _MANY
@@ -62,7 +62,7 @@ def _open_within_balance(balance, counts, claims, lapses, sharers, active, case)
         case.opened[arm] = active[arm] and sharers[arm] > 0 and counts[arm] + claims[arm] <= most
 
 
-@inner
+@uncounted
 def _open_by_clock(rule, clock, counts, claims, lapses, sharers, active, leader, case):
     """Open the arms by Shared-IMED."""
     ahead, most = counts[leader] + claims[leader], 1
@@ -80,7 +80,7 @@ def _open_by_clock(rule, clock, counts, claims, lapses, sharers, active, leader,
     case.opened[leader] = sharers[leader] > 0 and ahead <= rule.lead * most
 
 
-@inner
+@uncounted
 def _open_by_evidence(rule, clock, all_pulls, counts, sums, claims, lapses, sharers, active, leader, case):
     """Open the arms by Balanced-GLR; none if no arm but the leader is worth exploring."""
     others, awaited, least, least_awaited = 0, 0, _MANY, _MANY
@@ -127,7 +127,7 @@ def _open_by_evidence(rule, clock, all_pulls, counts, sums, claims, lapses, shar
     case.opened[leader] = (opened == 0 and out == 0) or ahead <= rule.lead * most
 
 
-@inner
+@uncounted
 def _stops(rule, clock, all_pulls, arm, counts, sums, leader, case):
     """Whether a contender is no longer worth exploring."""
     if rule.all_pulls == 0 or all_pulls == 0 or counts[arm] == 0:

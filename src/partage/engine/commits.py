@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inlined, inner
+from partage.compiled import inlined, inner, uncounted
 
 _LEADER, _ROW, _SINCE, _EXPLORED = range(4)
 
@@ -48,7 +48,7 @@ def start_commits(leader, arms, outcome):
     return commits
 
 
-@inner
+@uncounted
 def change_leader(leader, now, agents, commits, outcome):
     """End the current interval before pull `now`, and start the next one with this leader."""
     current = commits.current
@@ -70,7 +70,7 @@ def explored_at(place, times, current, commit):
     current[_EXPLORED] += times
 
 
-@inner
+@uncounted
 def write_curve(checkpoint, before, checkpoints, agents, gaps, counts, commits, curve):
     """Write the overall regret at all checkpoints up to pull `before`; return the next checkpoint.
 
@@ -108,7 +108,7 @@ def finish_commits(end, order, commits, outcome):
                 outcome.commit[row, order[place]] = by_place[place]
 
 
-@inner
+@uncounted
 def _start_interval(leader, now, commits, outcome):
     """Start an interval at pull `now`; a leader that never led before takes a fresh row."""
     if commits.row_of[leader] < 0:
@@ -122,7 +122,7 @@ def _start_interval(leader, now, commits, outcome):
     current[_LEADER], current[_ROW], current[_SINCE], current[_EXPLORED] = leader, commits.row_of[leader], now, 0
 
 
-@inner
+@uncounted
 def _end_interval(now, agents, commits, outcome):
     """Count one commit for every pull of the current interval: whole steps, then differences by place."""
     since, row = commits.current[_SINCE], commits.current[_ROW]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.alone import add_to_curve, new_own, pull
 from partage.engine.seeing import first_unseen, look, new_records, pull_and_share, write
 from partage.engine.tally import all_rows, clear
@@ -78,7 +78,7 @@ def play_imed_on_shared(game, both, k0, k1, tie_order, order, checkpoints, curve
     write(records, outcome)
 
 
-@inner
+@uncounted
 def _update(last, before, counts, sums, index):
     """Update the indices after a pull of the arm `last`; return the highest mean.
 
@@ -95,7 +95,7 @@ def _update(last, before, counts, sums, index):
     return best
 
 
-@inner
+@uncounted
 def _lowest(index, tie_order):
     """Return the arm with the lowest index, the first of equals in the tie order."""
     chosen = tie_order[0]

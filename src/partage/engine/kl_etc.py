@@ -43,7 +43,7 @@ from partage.engine.intervals import (
     set_points,
     take_out,
 )
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove
+from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove, take_next
 from partage.engine.quiet import band
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.tally import GameTable, clear
@@ -168,37 +168,21 @@ def _explore(
         # 1. Who explores next. All pulls before that are commits on the leader.
         if ends[1] > len(q_arms) - arms - 2:
             move_to_front(q_arms, q_pulls, ends)
-        head = ends[0]
-        pull = q_pulls[head]
+        pull = q_pulls[ends[0]]
         if checkpoint < len(checkpoints):
             checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
         if pull >= end:
             break
-        arm = q_arms[head]
-        head += 1
-        while head < ends[1] and q_pulls[head] == pull:  # one agent shares several
-            i = q_arms[head]
-            if counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm]):
-                arm = i
-            head += 1
 
         # 2. It explores.
-        at = sharer[arm]
-        place, now = np.int64(places[at]), pull + 1
-        lap_start, now_place = pull - place, place + 1
+        arm, at, place = take_next(
+            pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued
+        )
+        now, lap_start, now_place = pull + 1, pull - place, place + 1
         explore[entries[at]] += 1
         explored_at(place, np.int64(1), current, commit)
         counts[arm] += 1
         top = max(top, counts[arm])
-        start = ends[0]
-        ends[0] = head
-        queued[arm] = False
-        for j in range(start, head):
-            if q_arms[j] != arm:
-                i = q_arms[j]
-                insert(
-                    i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends
-                )
         if long and walked[WALKED] >= 0:
             walk(at, trail)
 

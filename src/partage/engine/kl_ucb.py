@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.alone import add_to_curve, new_own, pull
 from partage.engine.seeing import first_unseen, look, new_records, pull_and_share, write
 from partage.engine.tally import all_rows, clear
@@ -90,7 +90,7 @@ def play_kl_ucb_on_shared(game, both, k0, k1, tie_order, order, checkpoints, cur
     write(records, outcome)
 
 
-@inner
+@uncounted
 def _highest_bound(level, counts, sums, tie_order):
     """Return the arm with the highest bound, the first of equals, and the middle between that and the next bound."""
     best, highest, second = tie_order[0], -1.0, 0.0
@@ -103,7 +103,7 @@ def _highest_bound(level, counts, sums, tie_order):
     return best, 0.5 * (highest + second)
 
 
-@inner
+@uncounted
 def _least_evidence(best, between, counts, sums):
     """Return the least n kl(mean, q) of any other arm; 0 if the mean of one is not below q."""
     least = math.inf

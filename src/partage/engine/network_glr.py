@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.board import MOST_LAPSES, Board, Record
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.decisions import best_of
-from partage.engine.reports import Reports, new_reports, next_due, oldest_claim
+from partage.engine.reports import Reports, is_full, new_reports, next_due, oldest_claim, with_room
 from partage.engine.rewards import ranks, reward
 from partage.engine.tally import Floats, Ints, all_rows, clear
 from partage.engine.uneven_board import (
@@ -292,7 +292,9 @@ def walk_on(k0, k1, game, world, order, jumps, decisions, walk, board, reports, 
             walk.handed[entry] += 1
             paid, delay = pull_shared(k0, k1, game, world, phase, agent, entry, board, uneven)
             if delay > 0.0:
-                reports = report_later(game, agent, entry, paid, now, delay, board, reports)
+                if is_full(reports):
+                    reports = with_room(reports)
+                report_later(game, agent, entry, paid, now, delay, board, reports)
             else:
                 closes = _tell(game, decisions, agent, entry, paid, now, False, walk, board, outcome, uneven, piece)
                 grown = _is_grown(at, decisions)
@@ -322,7 +324,7 @@ def walk_on(k0, k1, game, world, order, jumps, decisions, walk, board, reports, 
     return _OVER, reports
 
 
-@inner
+@uncounted
 def _is_stale(board, decisions):
     """Whether an arm has stalled, or has ceased to, since decisions were made."""
     for arm in range(len(board.lapses)):
@@ -331,20 +333,20 @@ def _is_stale(board, decisions):
     return 0
 
 
-@inner
+@uncounted
 def _is_grown(at, decisions):
     """Whether the record has grown by a twentieth since the last block closed."""
     return at[_TOLD] > decisions.told and at[_TOLD] >= _GROWN * decisions.told
 
 
-@inner
+@uncounted
 def _find_leader(decisions, board, outcome):
     """Note which arm a commit pulls."""
     leader = decisions.leader
     board.state[LEADER] = leader if leader >= 0 else best_of(outcome.active, outcome.counts, outcome.sums, board.rank)
 
 
-@inner
+@uncounted
 def _tell(game, decisions, agent, entry, paid, now, late, walk, board, outcome, uneven, piece):
     """Broadcast a reward; return whether the block may close."""
     at = walk.at
@@ -360,7 +362,7 @@ def _tell(game, decisions, agent, entry, paid, now, late, walk, board, outcome, 
     return closes or _is_stale(board, decisions) == 1  # the open arms may have changed
 
 
-@inner
+@uncounted
 def _offered(game, agent, decisions, handed, rank, grown, piece):
     """Return the entry of the arm that an agent explores next; -1 if it commits. As `NetworkGLR.offered`."""
     best, found, apart, one = np.int64(-1), 0, False, np.int64(-1)
@@ -382,7 +384,7 @@ def _offered(game, agent, decisions, handed, rank, grown, piece):
     return best if found > 1 and (apart or not grown) else np.int64(-1)
 
 
-@inner
+@uncounted
 def _label(game, decisions, uneven, piece):
     """Write which open arms are connected by what is not counted yet; return whether all that are awaited are."""
     opened, told, counted = decisions.opened, uneven.told, decisions.counted
@@ -410,7 +412,7 @@ def _label(game, decisions, uneven, piece):
     return label >= 0
 
 
-@inner
+@uncounted
 def _commit_to_the_end(game, world, decisions, walk, board, checkpoints, curve, uneven):
     """Count all pulls that are left, phase by phase and checkpoint by checkpoint: they are commits."""
     at = walk.at

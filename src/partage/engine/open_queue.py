@@ -76,6 +76,41 @@ def insert(arm, pull, q_arms, q_pulls, ends):
     q_arms[at], q_pulls[at] = arm, pull
 
 
+@inlined
+def requeue(arm, is_open, lap_start, place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued):
+    """Put an arm that opens into the queue, and take one that closes out of it."""
+    queued[arm] = is_open
+    if is_open:
+        insert(arm, advance(arm, lap_start, place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
+    else:
+        remove(arm, q_arms, q_pulls, ends)
+
+
+@inlined
+def take_next(pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued):
+    """Take the arm that is explored at this pull, the next one, out of the queue; return it, its sharer and place.
+
+    If the agent shares several open arms, that is the least-broadcast, and the others wait for their next sharers.
+    """
+    start = ends[_HEAD]
+    arm, head = q_arms[start], start + 1
+    while head < ends[_TAIL] and q_pulls[head] == pull:
+        i = q_arms[head]
+        if counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm]):
+            arm = i
+        head += 1
+    at = sharer[arm]
+    place = np.int64(places[at])
+    ends[_HEAD] = head
+    queued[arm] = False
+    for j in range(start, head):
+        i = q_arms[j]
+        if i != arm:
+            its = advance(i, pull - place, place + 1, agents, firsts, places, sharer, lap)
+            insert(i, its, q_arms, q_pulls, ends)
+    return arm, at, place
+
+
 @uncounted
 def remove(arm, q_arms, q_pulls, ends):
     """Take an arm out of the queue."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.clock import TICKS
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.alone import add_to_curve
 from partage.engine.decisions import RuleTable, best_of, new_case, note_eliminations, open_arms, revise
 from partage.engine.rewards import TAPE, ranks, reward
@@ -25,13 +25,13 @@ def play(run: "Run", rule: RuleTable) -> None:
     )
 
 
-@inner
+@uncounted
 def two_ucb_index(count, total, two_log):
     """Return the 2-UCB index of an arm: infinite if it was never pulled."""
     return total / count + math.sqrt(two_log / count) if count > 0 else math.inf
 
 
-@inner
+@uncounted
 def _best_hidden(agent, hidden, own_counts, own_sums, rank, two_log):
     """Return the hidden arm with the highest private index, and that index."""
     best, highest = hidden[0], -math.inf

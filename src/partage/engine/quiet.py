@@ -19,6 +19,7 @@ from partage.rules.shared_imed import worth_knowing
 CLOSED, OPEN, BY_COUNTS = np.int8(0), np.int8(1), np.int8(2)  # the evidence closes, opens or leaves it to the counts
 GONE, STOPPED, CONTENDER = np.int8(0), np.int8(1), np.int8(2)
 FROM = np.int64(1000)  # broadcasts of an arm from which on stretches are looked for
+TRIED_FIRST = np.int64(128)  # rewards of the first stretch; later ones have up to twice those of the last
 _SHORTEST, _LONGEST = np.int64(16), np.int64(2**40)
 _FEW, _MANY = np.int64(8), np.int64(64)  # rewards between two means that are read ahead, of a short and a long record
 
@@ -89,7 +90,7 @@ def band(k0, k1, mean, arm, count, total, pulls):
         total += ones(bits)
         highest = max(highest, total / entry)
         entry = until
-    return lowest, highest
+    return lowest, min(1.0, highest)
 
 
 @uncounted

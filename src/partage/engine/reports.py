@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inner
+from partage.compiled import inlined, inner, uncounted
 
 _NONE = np.int64(-1)
 _SIZE, _FREE, _OLDEST, _NEWEST = range(4)
@@ -69,9 +69,15 @@ def new_reports(agents):
     )
 
 
+@inlined
+def is_full(reports):
+    """Whether there is no slot for one more report: claims that lapsed may still be told."""
+    return reports.sizes[_FREE] == 0
+
+
 @inner
-def _with_room(reports):
-    """Return the same reports with twice as many slots: claims that lapsed may still be told."""
+def with_room(reports):
+    """Return the same reports with twice as many slots."""
     slots = len(reports.heap)
     free, sizes = np.zeros(2 * slots, np.int64), reports.sizes
     for slot in range(slots):
@@ -95,17 +101,15 @@ def _with_room(reports):
     )
 
 
-@inner
+@uncounted
 def _is_earlier(reports, slot, other):
     due, its = reports.due[slot], reports.due[other]
     return due < its or (due == its and reports.number[slot] < reports.number[other])
 
 
-@inner
+@uncounted
 def send(reports, agent, entry, reward, number, now, due):
-    """Add a report that is due later, and open its claim; return the reports."""
-    if reports.sizes[_FREE] == 0:
-        reports = _with_room(reports)
+    """Add a report that is due later, and open its claim. There is a slot for it (`with_room`)."""
     sizes, heap = reports.sizes, reports.heap
     sizes[_FREE] -= 1
     slot = reports.free[sizes[_FREE]]
@@ -125,16 +129,15 @@ def send(reports, agent, entry, reward, number, now, due):
     else:
         sizes[_OLDEST] = agent
     sizes[_NEWEST] = agent
-    return reports
 
 
-@inner
+@uncounted
 def next_due(reports):
     """Return when the next report is told; infinity if none is out."""
     return reports.due[reports.heap[0]] if reports.sizes[_SIZE] > 0 else np.inf
 
 
-@inner
+@uncounted
 def received(reports):
     """Take the next report off the heap; return its slot, which keeps its content until the next `send`."""
     sizes, heap = reports.sizes, reports.heap
@@ -155,13 +158,13 @@ def received(reports):
     return first
 
 
-@inner
+@uncounted
 def oldest_claim(reports):
     """Return whose claim is the oldest open one; -1 if none is open."""
     return reports.sizes[_OLDEST]
 
 
-@inner
+@uncounted
 def end_claim(reports, agent):
     """End the open claim of an agent."""
     older, newer, sizes = reports.older[agent], reports.newer[agent], reports.sizes

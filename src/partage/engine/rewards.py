@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from partage import arms as kinds
 from partage import tape
 from partage.arms import BernoulliTable, RewardTable
-from partage.compiled import compiled, inlined, inner
+from partage.compiled import compiled, inlined, inner, uncounted
 
 # numba treats a Python integer as a separate type, so these are numpy's.
 TAPE = np.int64(tape.TAPE)
@@ -76,7 +76,7 @@ def words(k0, k1, block, entry, arm, stream):
     return philox(np.uint64(k0), np.uint64(k1), np.uint64(block), np.uint64(entry), np.uint64(arm), np.uint64(stream))
 
 
-@inner
+@uncounted
 def bernoulli_word(k0, k1, mean, group, arm, stream):
     """Return rewards 64 * group to 64 * group + 63 of a Bernoulli arm, one per bit."""
     if mean >= 1.0:
@@ -103,13 +103,13 @@ def unit(word):
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@inner
+@uncounted
 def normal(w0, w1):
     """Return a standard normal number from two words (Box and Muller)."""
     return math.sqrt(-2.0 * math.log(1.0 - unit(w0))) * math.cos(2.0 * math.pi * unit(w1))
 
 
-@inner
+@uncounted
 def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
     """Return the logarithm of a Gamma(shape) number (Marsaglia and Tsang 2000), from every second block on."""
     larger = shape if shape >= 1.0 else shape + 1.0
@@ -125,7 +125,7 @@ def _log_gamma_variate(k0, k1, shape, block, entry, arm, stream):
             return math.log(d) + math.log(v) + boost
 
 
-@inner
+@uncounted
 def _beta(k0, k1, a, b, entry, arm, stream):
     """Draw a Beta(a, b) number as a ratio of gammas, in logarithms so that small parameters do not vanish."""
     if a < 1e-290 and b < 1e-290:  # as good as Bernoulli(a / (a + b)); both logarithms would be infinite
@@ -135,7 +135,7 @@ def _beta(k0, k1, a, b, entry, arm, stream):
     return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))
 
 
-@inner
+@uncounted
 def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
     """Return a normal number conditioned on [0, 1], by rejection from a proposal that is often accepted."""
     low, high = (0.0 - location) / scale, (1.0 - location) / scale
@@ -166,7 +166,7 @@ def _truncated_normal(k0, k1, location, scale, entry, arm, stream):
             return min(1.0, max(0.0, x))
 
 
-@inner
+@uncounted
 def _first_above(cumulated, start, end, drawn):
     """Return the first place in start:end whose cumulated weight is above `drawn`; the last one if there is none."""
     low, high = start, end - 1
@@ -179,7 +179,7 @@ def _first_above(cumulated, start, end, drawn):
     return low
 
 
-@inner
+@uncounted
 def reward(k0, k1, table, arm, entry, stream):
     """Return entry `entry` of an arm's stream, for an arm of any kind."""
     if table.kinds[arm] != _BERNOULLI:
@@ -199,7 +199,7 @@ def _choose_other_reward(k0, k1, table, arm, entry, stream):
     return lambda k0, k1, table, arm, entry, stream: _drawn_reward(k0, k1, table, arm, entry, stream)
 
 
-@inner
+@uncounted
 def _drawn_reward(k0, k1, table, arm, entry, stream):
     """Draw a reward of an arm of any kind but Bernoulli."""
     at, of, stream = np.uint64(entry), np.uint64(arm), np.uint64(stream)
@@ -264,7 +264,7 @@ def next_reward(k0, k1, table, arm, entry, stream, word, group_of):
     return np.float64((word[arm] >> np.uint64(entry & 63)) & _U1)
 
 
-@inner
+@uncounted
 def add_rewards(k0, k1, table, arm, start, stop, stream, total, word, group_of):
     """Add entries `start` to `stop - 1` of an arm to `total`, as adding them one after the other would."""
     if table.kinds[arm] == _BERNOULLI:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inlined, inner
+from partage.compiled import inlined, inner, uncounted
 from partage.engine.rewards import next_reward
 
 
@@ -86,7 +86,7 @@ def pull_and_share(k0, k1, table, agent, arm, records, explore):
     return entry >= 0
 
 
-@inner
+@uncounted
 def write(records, outcome):
     """Write the records into the outcome of the run."""
     agents, arms = records.entry_of.shape

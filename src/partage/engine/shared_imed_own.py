@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.clock import TICKS
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.alone import add_to_curve
 from partage.engine.decisions import best_of, new_case, open_arms, revise
 from partage.engine.rewards import TAPE, ranks, reward
@@ -111,7 +111,7 @@ def play_with_own_rewards(game, rule, keeps, k0, k1, tie_order, order, checkpoin
     add_to_curve(checkpoint, game.horizon, checkpoints, game.gaps, pulled, curve)
 
 
-@inner
+@uncounted
 def _highest_mean(counts, sums, own_counts, own_sums, tie_order):
     """Return the arm with the highest mean of the broadcasts and an agent's own rewards, ties by the tie order."""
     best, highest = tie_order[0], -math.inf
@@ -122,7 +122,7 @@ def _highest_mean(counts, sums, own_counts, own_sums, tie_order):
     return best
 
 
-@inner
+@uncounted
 def _pulls_of(place, start, stop, agents):
     """Return how many of the pulls `start` to `stop - 1` the agent at this place makes."""
     whole, rest = (stop - start) // agents, (stop - start) % agents

@@ -1,4 +1,4 @@
-"""Circles in a quiet stretch of `by_evidence`: there, counts alone decide, so exploring repeats itself.
+"""Quiet stretches of `by_evidence` and `by_betting`: there, counts alone decide, so exploring repeats itself.
 
 From the start of a stretch, the sharers that explore are written down, and how close each comparison of counts came
 to going the other way. Once the place and the open arms are those of the start again, the same sharers explore once
@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inner, uncounted
+from partage.compiled import inlined, inner, uncounted
 from partage.engine.commits import explored_at
+from partage.engine.open_queue import requeue
 from partage.engine.quiet import BY_COUNTS
 
 _TRAIL = np.int64(2**16)  # broadcasts in the longest circle that is looked for
@@ -75,6 +76,34 @@ def start_path(quiet, now, place, most, opened, path):
         path.was_open[i] = opened[i]
     path.kept[:, :] = math.inf
     path.missed[:, :] = -math.inf
+
+
+@inlined
+def reopen_by_counts(
+    leader, lead, most, leader_always, few, n_few, modes, counts, opened, lap_start, place, agents, firsts, places,
+    sharer, lap, q_arms, q_pulls, ends, queued,
+):  # fmt: skip
+    """Open and close arms after a broadcast of a quiet stretch; return how many are open besides the leader.
+
+    `most` is the largest count of another arm than the leader. If no other arm is open, the leader is, if it is
+    `leader_always`.
+    """
+    ahead, n_open = counts[leader], np.int64(0)
+    for j in range(n_few):
+        i = few[j]
+        opened[i] = counts[i] <= ahead and (modes[i] != BY_COUNTS or lead * counts[i] <= ahead)
+        n_open += opened[i]
+        if opened[i] != queued[i]:
+            requeue(
+                i, opened[i], lap_start, place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued
+            )
+    opened[leader] = ahead <= lead * most or (n_open == 0 and leader_always)
+    if opened[leader] != queued[leader]:
+        requeue(
+            leader, opened[leader], lap_start, place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends,
+            queued,
+        )  # fmt: skip
+    return n_open
 
 
 @uncounted
@@ -140,7 +169,8 @@ def whole_circles(
             change = np.float64(led - rise)
             if change != 0.0:  # where an agent shares both arms, a tie would make a difference, too
                 times = min(times, _repeats(path.kept[_BY_LEADER, i] - 1.0, -math.inf, min(change, 0.0)))
-                if path.missed[_BY_LEADER, i] > -math.inf or path.kept[_BY_LEADER, i] < 1.0:
+                started = read[leader] - read[i]  # the path was written down from the broadcast after that on
+                if path.missed[_BY_LEADER, i] > -math.inf or min(path.kept[_BY_LEADER, i], started) < 1.0:
                     return np.int64(0)
             if modes[i] == BY_COUNTS:
                 times = min(times, _repeats(path.kept[_BY_LEAD, i], path.missed[_BY_LEAD, i], led - lead * rise))

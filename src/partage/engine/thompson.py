@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage import tape
-from partage.compiled import compiled, inlined, inner
+from partage.compiled import compiled, inlined, uncounted
 from partage.engine.alone import add_to_curve, new_own, pull
 from partage.engine.rewards import philox, unit
 from partage.engine.seeing import look, new_records, pull_and_share, write
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PLAYS_HIDDEN_ARMS = True
 
 _OTHER, _ONE = np.uint64(tape.OTHER), np.uint64(1)
-_gamma_from = inner(tape.gamma_from)
+_gamma_from = uncounted(tape.gamma_from)
 _DECISIONS, _DRAWS_PER_PULL = np.int64(tape.DECISIONS), np.int64(tape.DRAWS_PER_PULL)
 
 
@@ -86,7 +86,7 @@ def _highest_draw(k0, k1, agent, done, counts, sums, tie_order):
     return arm
 
 
-@inner
+@uncounted
 def _beta(k0, k1, agent, entry, a, b):
     """Draw a Beta(a, b) number, as `partage.tape.Draws.beta` does."""
     block = np.uint64(0)

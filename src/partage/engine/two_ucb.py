@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.arms import BERNOULLI
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, uncounted
 from partage.engine.rewards import bernoulli_word, ones, ranks, reward
 from partage.engine.tally import all_rows, clear
 
@@ -29,7 +29,7 @@ def play(run: "Run", rule: "TwoUCB") -> None:
     play_two_ucb(run.table, *run.key, run.tie_order, run.checkpoints, run.curve, run.outcome)
 
 
-@inner
+@uncounted
 def _sink(heap, index, rank):
     """Restore the heap after the index of its top has changed: highest index first, ties by rank."""
     place, arm = 0, heap[0]
@@ -47,7 +47,7 @@ def _sink(heap, index, rank):
     heap[place] = arm
 
 
-@inner
+@uncounted
 def _stretch(k0, k1, mean, arm, stream, count, total, second, two_log, most, word, group_of):
     """Pull a Bernoulli arm while its index certainly stays above `second`, and once more; at most `most` times.
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.clock import TICKS
-from partage.compiled import compiled, inlined, inner
+from partage.compiled import compiled, inlined, inner, uncounted
 from partage.engine.decisions import RuleTable, new_case
-from partage.engine.reports import new_reports, next_due, oldest_claim
+from partage.engine.reports import is_full, new_reports, next_due, oldest_claim, with_room
 from partage.engine.rewards import ranks
 from partage.engine.sharers import first_from
 from partage.engine.tally import all_rows, clear
@@ -107,9 +107,9 @@ def play_uneven(game, world, rule, k0, k1, tie_order, order, layout, checkpoints
             agent = order[explorer_place]
             uneven.commit[phase, before, agent] -= 1
             time, place = pull_at, explorer_place + 1
-            reports = explore(
-                k0, k1, game, world, rule, phase, agent, entry, time, board, case, reports, outcome, uneven
-            )
+            if is_full(reports):
+                reports = with_room(reports)
+            explore(k0, k1, game, world, rule, phase, agent, entry, time, board, case, reports, outcome, uneven)
             n_open = find_open(rule, board, case, outcome)
             if state[LEADER] != before:
                 _count_commits(world, order, time, place, uneven.commit[phase, before], committed)
@@ -132,7 +132,7 @@ def play_uneven(game, world, rule, k0, k1, tie_order, order, layout, checkpoints
         elif kind == _ARRIVAL:
             arrive(game, world, world.arrives[arrived], world.joins[arrived], board, reports, outcome)
             arrived += 1
-        if (state[LEADER] != before and before >= 0) or kind == _PHASE or kind == _CHECKPOINT:
+        if before >= 0 and (state[LEADER] != before or kind == _PHASE or kind == _CHECKPOINT):
             _count_commits(world, order, time, place, uneven.commit[phase, before], committed)
         if kind == _CHECKPOINT:
             curve[checkpoint] = regret_so_far(game, world, uneven)
@@ -142,7 +142,8 @@ def play_uneven(game, world, rule, k0, k1, tie_order, order, layout, checkpoints
         else:
             n_open = find_open(rule, board, case, outcome)
 
-    _count_commits(world, order, time, place, uneven.commit[phase, state[LEADER]], committed)
+    if state[LEADER] >= 0:  # nobody pulls before there is a leader
+        _count_commits(world, order, time, place, uneven.commit[phase, state[LEADER]], committed)
     curve[checkpoint:] = regret_so_far(game, world, uneven)
     finish(outcome, uneven)
 
@@ -155,7 +156,7 @@ def _earlier(kind, at, at_place, other, other_at, other_place):
     return kind, at, at_place
 
 
-@inner
+@uncounted
 def _next_explorer(
     world, layout, order, time, place, until, until_place, nexts, times, reports, board, case, outcome
 ):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from partage import tape
 from partage.board import MOST_LAPSES
-from partage.compiled import inner
+from partage.compiled import inner, uncounted
 from partage.engine.claims import open_arms_with_claims
 from partage.engine.decisions import best_of, note_eliminations, revise
 from partage.engine.reports import end_claim, oldest_claim, received, send
@@ -96,7 +96,7 @@ def clear_uneven(uneven):
     uneven.told_sums[:] = 0.0
 
 
-@inner
+@uncounted
 def find_open(rule, board, case, outcome):
     """Find the open arms; return how many there are."""
     state = board.state
@@ -106,7 +106,7 @@ def find_open(rule, board, case, outcome):
     )  # fmt: skip
 
 
-@inner
+@uncounted
 def arrive(game, world, agent, joins, board, reports, outcome):
     """Let an agent join or leave."""
     entries = range(game.starts[agent], game.starts[agent + 1])
@@ -134,7 +134,7 @@ def arrive(game, world, agent, joins, board, reports, outcome):
     board.state[LEADER] = best_of(outcome.active, outcome.counts, outcome.sums, board.rank)
 
 
-@inner
+@uncounted
 def _end_untold(game, agent, board, reports):
     arm = game.shared[reports.claimed[agent]]
     board.claims[arm] -= 1
@@ -142,13 +142,13 @@ def _end_untold(game, agent, board, reports):
     end_claim(reports, agent)
 
 
-@inner
+@uncounted
 def lapse(game, board, reports):
     """Let the oldest claim lapse."""
     _end_untold(game, oldest_claim(reports), board, reports)
 
 
-@inner
+@uncounted
 def use_up(game, agent, board):
     """Note that an agent has used up its horizon."""
     board.done[agent] = True
@@ -158,14 +158,14 @@ def use_up(game, agent, board):
             stall_used_up(game.shared[entry], board)
 
 
-@inner
+@uncounted
 def stall_used_up(arm, board):
     """Let no other arm wait for one whose sharers have all used up their horizons."""
     if board.sharers[arm] > 0 and board.able[arm] == 0:
         board.lapses[arm] = max(board.lapses[arm], MOST_LAPSES)
 
 
-@inner
+@uncounted
 def taken_report(game, board, reports):
     """Take the next report, and end its claim; return its slot, or -1 if its agent has left."""
     slot = received(reports)
@@ -180,7 +180,7 @@ def taken_report(game, board, reports):
     return slot
 
 
-@inner
+@uncounted
 def tell_next(game, rule, board, case, reports, outcome, uneven):
     """Tell the next report, unless its agent has left."""
     slot = taken_report(game, board, reports)
@@ -190,7 +190,7 @@ def tell_next(game, rule, board, case, reports, outcome, uneven):
         stall_used_up(game.shared[entry], board)  # a broadcast ends a stall, but nobody can pull such an arm again
 
 
-@inner
+@uncounted
 def record_told(game, entry, reward, board, outcome, uneven):
     """Add a reward to the record."""
     arm = game.shared[entry]
@@ -201,7 +201,7 @@ def record_told(game, entry, reward, board, outcome, uneven):
     board.lapses[arm] = 0
 
 
-@inner
+@uncounted
 def tell(game, rule, agent, entry, reward, now, board, case, outcome, uneven):
     """Broadcast a reward, and revise the active arms."""
     arm, counts, sums, active, state = (
@@ -221,7 +221,7 @@ def tell(game, rule, agent, entry, reward, now, board, case, outcome, uneven):
     note_eliminations(step, agent, board.public, active, outcome.eliminated_step, outcome.eliminated_agent)
 
 
-@inner
+@uncounted
 def _revise_at_worst(threshold, board, case, outcome):
     """Eliminate arms only if no reward that is out could save them, as `BalancedGLR` does with late="worst"."""
     counts, sums, out, leader = outcome.counts, outcome.sums, board.out, board.state[LEADER]
@@ -235,7 +235,7 @@ def _revise_at_worst(threshold, board, case, outcome):
             outcome.active[arm] = evidence < threshold
 
 
-@inner
+@uncounted
 def pull_shared(k0, k1, game, world, phase, agent, entry, board, uneven):
     """Let an agent pull an arm that it will tell of; return the reward, and how late it is told."""
     arm = np.int64(game.shared[entry])
@@ -248,26 +248,26 @@ def pull_shared(k0, k1, game, world, phase, agent, entry, board, uneven):
     return reward, _drawn(k0, k1, world, agent, board.explores[agent] - 1, reward)
 
 
-@inner
+@uncounted
 def explore(k0, k1, game, world, rule, phase, agent, entry, now, board, case, reports, outcome, uneven):
-    """Let an agent explore: it reports at once, or later; return the reports."""
+    """Let an agent explore: it reports at once, or later."""
     reward, delay = pull_shared(k0, k1, game, world, phase, agent, entry, board, uneven)
     if delay == 0.0:
         tell(game, rule, agent, entry, reward, now, board, case, outcome, uneven)
-        return reports
-    return report_later(game, agent, entry, reward, now, delay, board, reports)
+    else:
+        report_later(game, agent, entry, reward, now, delay, board, reports)
 
 
-@inner
+@uncounted
 def report_later(game, agent, entry, reward, now, delay, board, reports):
-    """Open a claim on what an agent tells later; return the reports."""
+    """Open a claim on what an agent tells later."""
     board.claims[game.shared[entry]] += 1
     board.out[game.shared[entry]] += 1
     board.untold[entry] += 1
-    return send(reports, agent, entry, reward, board.state[EXPLORED], now, now + delay)
+    send(reports, agent, entry, reward, board.state[EXPLORED], now, now + delay)
 
 
-@inner
+@uncounted
 def _drawn(k0, k1, world, agent, entry, reward):
     """Return how late an agent reports this reward, the one of its explore pull `entry`."""
     steps = world.delay_steps[agent]
@@ -277,7 +277,7 @@ def _drawn(k0, k1, world, agent, entry, reward):
     return drawn_delay(world.delay_kind[agent], world.delay_of[agent], steps, reward, unit(word))
 
 
-@inner
+@uncounted
 def regret_so_far(game, world, uneven):
     """Return the overall regret of all pulls that are counted, by the gaps of each agent's own arms."""
     regret = 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.clock import TICKS
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, inner, uncounted
 
 _TICKS = np.array(TICKS)
 
@@ -37,13 +37,13 @@ class Layout(NamedTuple):
     tick_places: NDArray[np.int64]
 
 
-@inner
+@uncounted
 def pull_time(world, of, pull):
     """Return when agents of a class make this pull, counted from 1."""
     return world.class_start[of] + pull / world.class_pace[of]
 
 
-@inner
+@uncounted
 def first_pull_from(world, of, time):
     """Return the first pull of a class at this time or later; one more than it makes if there is none."""
     most = world.class_makes[of]
@@ -84,7 +84,7 @@ def lay_out(game, world, order):
     return Layout(firsts, classes, starts, places, entries, times, tick_places)
 
 
-@inner
+@uncounted
 def _pulls_until(world, time):
     """Return the pulls of all agents before this time, and at it."""
     before, at = 0, 0

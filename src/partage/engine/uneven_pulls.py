@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partage.clock import TICKS
-from partage.compiled import compiled, inner
+from partage.compiled import compiled, inner, uncounted
 from partage.engine.decisions import RuleTable, new_case
 from partage.engine.pull_by_pull import two_ucb_index
-from partage.engine.reports import new_reports, next_due, oldest_claim
+from partage.engine.reports import is_full, new_reports, next_due, oldest_claim, with_room
 from partage.engine.rewards import ranks, reward
 from partage.engine.tally import all_rows, clear
 from partage.engine.uneven_board import (
@@ -99,9 +99,9 @@ def play_uneven_pulls(game, world, rule, k0, k1, tie_order, order, checkpoints, 
         if n_open > 0 and reports.claim[agent] < 0:
             entry = _least_open(game, agent, board, case, outcome)
         if entry >= 0:
-            reports = explore(
-                k0, k1, game, world, rule, phase, agent, entry, now, board, case, reports, outcome, uneven
-            )
+            if is_full(reports):
+                reports = with_room(reports)
+            explore(k0, k1, game, world, rule, phase, agent, entry, now, board, case, reports, outcome, uneven)
             n_open = find_open(rule, board, case, outcome)
         else:
             arm = state[LEADER]
@@ -140,7 +140,7 @@ def new_schedule(world, order, times, heap):
     return size
 
 
-@inner
+@uncounted
 def sink(heap, size, times):
     """Restore the heap after its top has changed."""
     if size == 0:
@@ -157,12 +157,12 @@ def sink(heap, size, times):
     heap[at] = place
 
 
-@inner
+@uncounted
 def _is_earlier(place, other, times):
     return times[place] < times[other] or (times[place] == times[other] and place < other)
 
 
-@inner
+@uncounted
 def _least_open(game, agent, board, case, outcome):
     """Return the entry of the least-broadcast open arm that an agent shares, claims included; -1 if there is none."""
     found, least, least_rank = np.int64(-1), np.int64(0), np.int64(0)
@@ -175,7 +175,7 @@ def _least_open(game, agent, board, case, outcome):
     return found
 
 
-@inner
+@uncounted
 def committed(game, agent, board, outcome, own_counts, own_sums):
     """Return the arm that a commit pulls: by 2-UCB over the leader and the arms that nobody shares now."""
     best, highest, leader = np.int64(-1), -math.inf, board.state[LEADER]
