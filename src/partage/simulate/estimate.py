@@ -72,6 +72,18 @@ class Estimate(NamedTuple):
         return shown.removeprefix("-") if float(shown.replace(",", "")) == 0 else shown, f"{error:,.{digits}f}"
 
 
+def percent(share: float) -> str:
+    """Return a share of runs in percent, to three digits, or more where it would otherwise read 100 without being it.
+
+    >>> percent(0.5), percent(0.9875), percent(0.99999), percent(1), percent(0.0002)
+    ('50%', '98.8%', '99.999%', '100%', '0.02%')
+    """
+    digits = 3
+    while share < 1 and float(f"{100 * share:.{digits}g}") == 100:
+        digits += 1
+    return f"{100 * share:.{digits}g}%"
+
+
 def plain(value: float | str) -> str:
     """Return a number without an error: whole numbers whole, others to six digits.
 

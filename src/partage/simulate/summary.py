@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from partage.simulate.agents_summary import agents_blocks, said_of_reports
-from partage.simulate.estimate import Estimate, counted, plain
+from partage.simulate.estimate import Estimate, counted, percent, plain
 from partage.simulate.in_unit import named
 from partage.simulate.page import Grid, Page
 from partage.unit import Unit
@@ -44,7 +44,7 @@ def _arms(figures: dict[str, Any]) -> Grid:
     for arm in figures["arms"]:
         mean = "drawn" if arm["mean"] is None else f"{arm['mean']:.4g}"
         mean += "".join(f", {change['mean']:.4g} from step {change['step']:,}" for change in arm.get("changes", ()))
-        rows.append((arm["name"], mean, *cells(arm["broadcasts"]), f"{arm['eliminated']:.0%}"))
+        rows.append((arm["name"], mean, *cells(arm["broadcasts"]), percent(arm["eliminated"])))
     return Grid(("arm", "mean", "broadcasts", "± standard error", "eliminated"), rows)
 
 
@@ -149,7 +149,7 @@ def _settled(figures: dict[str, Any]) -> Iterator[str]:
     ):
         if figures.get(word) is not None:
             rest = f"; {otherwise}" if figures[word] < 1 else ""
-            yield f"{word.capitalize()} in {figures[word]:.0%} of runs{rest}."
+            yield f"{word.capitalize()} in {percent(figures[word])} of runs{rest}."
     if scale is not None:
         most = figures["underwriting"]
         yield f"Paid: {_share(scale)} of all compensations; the controller loses at most {plain(most)}."

@@ -8,6 +8,7 @@ with the best of those alone (2-UCB included), and with one learner that makes a
 
 import numpy as np
 
+from partage.simulate.estimate import percent
 from partage.simulate.result import Estimate
 from partage.studies import centralised
 from partage.studies.frontier_bars import (
@@ -117,7 +118,7 @@ def _settled(played: Played, place: int, name: str) -> str:
         return "–"
     result = played.result(place, name + SETTLED)
     shares = {"finished": result.finished, "viable": result.viable}
-    rest = [f"{word} in {share:.0%}" for word, share in shares.items() if share is not None and share < 1]
+    rest = [f"{word} in {percent(share)}" for word, share in shares.items() if share is not None and share < 1]
     return held(rationality(played, place, name + SETTLED)) + (f" ({', '.join(rest)})" if rest else "")
 
 

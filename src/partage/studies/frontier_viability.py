@@ -14,6 +14,7 @@ import numpy as np
 from partage.rules import BalancedETC, BalancedGLR, SharedIMED
 from partage.rules.rule import Rule
 from partage.sharing import Sharing
+from partage.simulate.estimate import percent
 from partage.simulate.result import Estimate
 from partage.studies.frontier_bars import plus_minus
 from partage.studies.frontier_games import STRONG
@@ -159,8 +160,8 @@ def goals(played: Played) -> Table:
                 f"{at}",
                 plus_minus(margin(played, at, name)),
                 plus_minus(worst(played, at, name)),
-                _percent(viable(played, at, name)),
-                _percent(finished or 0.0),
+                percent(viable(played, at, name)),
+                percent(finished or 0.0),
             ]
         )
     headings = (
@@ -176,11 +177,6 @@ def goals(played: Played) -> Table:
         "finished runs",
     )
     return Table("How few agents are enough", headings, rows)
-
-
-def _percent(fraction: float) -> str:
-    """Return a fraction in percent; 99.8 % is not 100 %."""
-    return f"{100 * fraction:.3g}%"
 
 
 def _reached(played: Played, case: Case) -> bool:
