@@ -42,7 +42,7 @@ def test_processes_give_the_figures_of_threads(game):
 def test_a_dask_cluster_gives_the_figures_of_threads():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         for game in (GAME, RANDOM):
             assert same(figures(game, "threads"), figures(game, f"dask={cluster.scheduler_address}"))

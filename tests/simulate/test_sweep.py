@@ -143,7 +143,7 @@ def test_a_lost_worker_changes_no_bit():
     games = GAMES * 12
     expected = bits(sweep(games, BalancedETC(), runs=20, seed=3))
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as cluster:
         with distributed.Client(cluster) as client:
             first, second = client.run(os.getpid).values()
