@@ -65,7 +65,7 @@ def dask(workers):
     """Start a Dask cluster; yield its address for `on`, and a function that returns the pid of one of its workers."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
+    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         yield f"dask={cluster.scheduler_address}", lambda: min(client.run(os.getpid).values())
 

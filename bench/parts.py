@@ -48,7 +48,7 @@ PARTS = (
     Part("agents", "Ten million agents", "bench.agents:measure", 40, "scale.md#one-large-game"),
     Part("settlements", "Settlements", "bench.settlements:measure", 20, "scale.md#settlements"),
     Part("uneven", "Uneven games", "bench.uneven:measure", 30, "engine.md#uneven-games"),
-    Part("places", "Threads, processes and Dask", "bench.places:measure", 35, "scale.md#many-machines"),
+    Part("places", "Threads, processes and Dask", "bench.places:measure", 35, "scale.md#one-machine"),
     Part("starts", "Starts of commands and imports", "bench.starts:measure", 75, "scale.md#starts"),
     Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 80),
     Part("service", "The live controller", "bench.service:measure", 80, "deployment.md#capacity"),
