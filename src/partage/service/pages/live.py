@@ -41,7 +41,7 @@ from partage.ledger.patches import Replace, changes
 from partage.ledger.settlement import own_view
 from partage.ledger.state import State
 from partage.service.pages.html import counted, listed, money
-from partage.service.runtime.book import Book
+from partage.service.runtime.book import Book, Preview
 from partage.service.runtime.controller import Controller
 from partage.service.runtime.frames import Frames
 from partage.service.runtime.sessions import Who
@@ -433,22 +433,22 @@ async def live(
             return True, changed
         return False, None
 
-    async def settlement() -> SettlementView:
+    async def settlement() -> Preview:
         while not book.state.closed and loop.time() < due:
             await asyncio.sleep(0.1)
-        return await controller.settlements.view(book.id, recent=True)
+        return await controller.settlements.preview(book.id, recent=True)
 
     turn = asyncio.create_task(change())
-    account: asyncio.Task[SettlementView] | None = asyncio.create_task(settlement())
+    account: asyncio.Task[Preview] | None = asyncio.create_task(settlement())
     try:
         yield b"retry: 1000\n\n"
         while loop.time() < ends:
             waiting: Iterable[asyncio.Task[Any]] = (turn,) if account is None else (turn, account)
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if account is not None and account in done:
-                body = msgspec.json.encode(money_view(account.result(), agent, unit))
+                shown = account.result()  # not the book's: that may be newer by now, and is not sent
+                body, accounted = msgspec.json.encode(money_view(shown.view, agent, unit)), shown.seq
                 account, due = None, loop.time() + PREVIEW_PAUSE / 1000 + 0.05
-                accounted = book.preview.seq if book.preview else 0
                 if body != sent_money:
                     sent_money = body
                     yield b"event: money\ndata: " + body + b"\n\n"

@@ -47,7 +47,7 @@ class Settlements:
 
     async def account(self, collaboration: str, agent: str, *, recent: bool = False) -> AccountView:
         """Return how the amounts of one agent come about."""
-        preview = await self._preview(collaboration, recent)
+        preview = await self.preview(collaboration, recent=recent)
         if agent not in {row.agent for row in preview.given.agents}:
             raise missing("no_such_agent", "There is no such agent in this collaboration.")
         currency = self._library.books[collaboration].state.config.currency
@@ -55,9 +55,10 @@ class Settlements:
 
     async def view(self, collaboration: str, *, recent: bool = False) -> SettlementView:
         """Return the settlement, or what it would be now; with `recent`, one from the last seconds is enough."""
-        return (await self._preview(collaboration, recent)).view
+        return (await self.preview(collaboration, recent=recent)).view
 
-    async def _preview(self, collaboration: str, recent: bool) -> Preview:
+    async def preview(self, collaboration: str, *, recent: bool = False) -> Preview:
+        """Return the settlement as `view` does, with the event after which it is computed."""
         book = await self._library.book(collaboration)
         clock = self._system.clock
         async with book.settling:
