@@ -156,3 +156,22 @@ def test_constants_beside_a_computed_index_count_from_the_end():
     compiled.compiled(_write_mixed)(table[8:], 1)
     _write_mixed(expected[8:], 1)
     assert table.tolist() == expected.tolist()
+
+
+def _double(number, numbers):
+    for i in range(len(numbers)):
+        numbers[i] = number + number
+
+
+def test_the_code_of_a_kernel_is_that_for_the_types_it_was_called_with():
+    kernel = compiled.compiled(_double)
+    whole, real = np.zeros(2, np.int64), np.zeros(2)
+    kernel(0, whole)
+    for_whole = compiled.code_for(kernel, (0, whole))
+    kernel(0.0, real)
+    for_real = compiled.code_for(kernel, (0.0, real))
+    for_whole(3, whole)
+    for_real(1.25, real)
+    assert (whole.tolist(), real.tolist()) == ([6, 6], [2.5, 2.5])
+    compiled.code_for(kernel, (0, whole))(4, whole)
+    assert whole.tolist() == [8, 8]

@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial, update_wrapper
 from importlib.util import find_spec
@@ -121,6 +121,18 @@ def uncounted(function: Callable[..., Any]) -> Inner:
     that only borrows them needs no counts.
     """
     return Inner(function, inlined=False, counts_references=False)
+
+
+def code_for(kernel: Any, arguments: Sequence[Any]) -> Callable[..., None]:
+    """Return the code of a kernel that was just called with these arguments.
+
+    To find it, numba looks at every array in a call, which can take longer than the call. The code itself takes other
+    arguments of the same types, and nothing checks that they are.
+    """
+    if len(kernel.overloads) == 1:
+        (compiled_once,) = kernel.overloads.values()
+        return compiled_once.entry_point  # type: ignore[no-any-return]
+    return kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))  # type: ignore[no-any-return]
 
 
 @cache

@@ -230,3 +230,17 @@ def test_two_rules_see_the_same_rewards():
         for arm in range(2):
             tape_sum = sum(rewards.broadcast(arm, entry) for entry in range(tally.broadcasts[arm]))
             assert tally.sums[arm] == tape_sum
+
+
+@settings(max_examples=60)
+@given(data=st.data(), game=games(), first=SEEDS)
+def test_one_run_takes_rules_in_any_order(data, game, first):
+    """A run remembers the code of kernels, by the types of what they take."""
+    room = None
+    for key in tape.run_keys(first, 0, 6):
+        name = data.draw(st.sampled_from(["balanced-etc", "balanced-glr", "shared-imed", "kl-etc"]))
+        rule = data.draw(rules(name))
+        (played,) = play_runs(game, rule, [key])
+        expected = played.tally()
+        (room,) = play_runs(game, rule, [key], again=room)
+        assert room.tally() == expected

@@ -55,10 +55,7 @@ _MARGIN = 1e-9  # safety margin of a quiet stretch, far above rounding errors
 
 def play(run: "Run", rule: "BalancedETC", circles_after: np.int64 = CIRCLES_AFTER) -> None:
     """Play one run."""
-    play_balanced_etc(
-        run.table, rule.balance, *run.key, run.tie_order, run.order, run.sharers,
-        run.checkpoints, run.curve, run.outcome, circles_after,
-    )  # fmt: skip
+    run.call(play_balanced_etc, rule.balance, circles_after)
 
 
 def rule_table(rule: "BalancedETC", table: GameTable) -> RuleTable:

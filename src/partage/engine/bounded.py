@@ -65,9 +65,7 @@ class Books(NamedTuple):
 
 def play(run: "Run", rule: RuleTable) -> None:
     """Play one run of a rule that is laid out as a table."""
-    play_bounded(
-        run.table, rule, *run.key, run.tie_order, run.order, run.sharers, run.checkpoints, run.curve, run.outcome
-    )
+    run.call(play_bounded, rule)
 
 
 @inner

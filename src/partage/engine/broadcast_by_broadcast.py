@@ -25,9 +25,7 @@ _TICKS = np.array(TICKS)
 
 def play(run: "Run", rule: RuleTable) -> None:
     """Play one run of a rule that is laid out as a table."""
-    play_broadcasts(
-        run.table, rule, *run.key, run.tie_order, run.order, run.sharers, run.checkpoints, run.curve, run.outcome
-    )
+    run.call(play_broadcasts, rule)
 
 
 @compiled

@@ -68,10 +68,7 @@ _ABOVE, _BELOW = 1.0 + 1e-11, 1.0 - 1e-11
 
 def play(run: "Run", rule: RuleTable) -> None:
     """Play one run of Balanced-GLR by betting on Bernoulli arms."""
-    play_by_betting(
-        run.table, rule, *run.key, run.tie_order, run.order, run.sharers, prices(), run.checkpoints, run.curve,
-        run.outcome,
-    )  # fmt: skip
+    run.call(play_by_betting, rule, prices())
 
 
 class Records(NamedTuple):
@@ -147,7 +144,7 @@ def _new_records(arms):
 
 
 @compiled
-def play_by_betting(game, rule, k0, k1, tie_order, order, sharers, price, checkpoints, curve, outcome):
+def play_by_betting(game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, price):
     """Play one run on a game in which every arm is shared; arguments as in `play_balanced_etc`."""
     clear(game.public, outcome)
     rank, commits = ranks(tie_order), start_commits(tie_order[0], game.arms, outcome)

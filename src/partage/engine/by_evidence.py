@@ -50,10 +50,7 @@ _WIDTH = 0.1  # of a box, in standard deviations of the leader's sum
 
 def play(run: "Run", rule: RuleTable) -> None:
     """Play one run of Balanced-GLR or Shared-IMED on Bernoulli arms."""
-    play_by_evidence(
-        run.table, rule, *run.key, run.tie_order, run.order, run.sharers, tables(),
-        run.checkpoints, run.curve, run.outcome,
-    )  # fmt: skip
+    run.call(play_by_evidence, rule, tables())
 
 
 class Records(NamedTuple):
@@ -121,7 +118,7 @@ def _new_records(arms):
 
 
 @compiled
-def play_by_evidence(game, rule, k0, k1, tie_order, order, sharers, tables, checkpoints, curve, outcome):
+def play_by_evidence(game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, tables):
     """Play one run on a game in which every arm is shared; arguments as in `play_balanced_etc`."""
     clear(game.public, outcome)
     rank, commits = ranks(tie_order), start_commits(tie_order[0], game.arms, outcome)

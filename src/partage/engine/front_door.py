@@ -53,9 +53,9 @@ def play_runs(
     """
     steps = np.array(checkpoints, dtype=np.int64)
     kernel = None if reference or by_reference(game, rule) else _kernel(rule)
-    run = again
+    run, random = again, game.random
     for key in keys:
-        if run is None or game.random:
+        if run is None or random:
             run = Run(game_of_run(game, rule, key), steps)
         run.start(key)
         if kernel is None or _is_unplayable(run.game, rule):
@@ -117,7 +117,7 @@ def _kernel(rule: Any) -> ModuleType | None:
 
 def _play(run: Run, rule: Any, kernel: ModuleType) -> None:
     """Play one run with the kernel of its rule; pull by pull if some arm has no sharer and the kernel needs one."""
-    hidden_arms = not (kernel.PLAYS_HIDDEN_ARMS or run.table.public.all())
+    hidden_arms = not (kernel.PLAYS_HIDDEN_ARMS or run.every_arm_shared)
     if hidden_arms:
         pull_by_pull.play(run, kernel.rule_table(rule, run.table))
     else:

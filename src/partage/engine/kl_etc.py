@@ -67,10 +67,7 @@ def play(run: "Run", rule: "KLETC", circles_after: np.int64 = CIRCLES_AFTER) -> 
     if rule.tolerate:
         bounded.play(run, table)
     elif isinstance(run.table.rewards, BernoulliTable):
-        play_kl_etc(
-            run.table, table, *run.key, run.tie_order, run.order, run.sharers, tables(), run.checkpoints, run.curve,
-            run.outcome, circles_after,
-        )  # fmt: skip
+        run.call(play_kl_etc, table, tables(), circles_after)
     else:
         broadcast_by_broadcast.play(run, table)
 
@@ -119,7 +116,7 @@ def _new_records(arms):
 
 @compiled
 def play_kl_etc(
-    game, rule, k0, k1, tie_order, order, sharers, tables, checkpoints, curve, outcome, circles_after
+    game, rule, k0, k1, tie_order, order, sharers, checkpoints, curve, outcome, tables, circles_after
 ):  # fmt: skip
     """Play one run on a game in which every arm is shared; arguments as in `play_balanced_etc`."""
     clear(game.public, outcome)

@@ -17,6 +17,7 @@ from partage import arms as kinds
 from partage import tape
 from partage.arms import BernoulliTable, RewardTable
 from partage.compiled import compiled, inlined, inner, uncounted
+from partage.engine.seeds import LAST, keys_of_runs
 
 # numba treats a Python integer as a separate type, so these are numpy's.
 TAPE = np.int64(tape.TAPE)
@@ -33,6 +34,8 @@ _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 
 def run_keys(seed: int, first: int, last: int) -> NDArray[np.uint64]:
     """Return the keys of runs `first` to `last - 1`: one child of `SeedSequence(seed)` per run, two words each."""
+    if last <= LAST:
+        return keys_of_runs(seed, first, last)
     children = (np.random.SeedSequence(seed, spawn_key=(run,)) for run in range(first, last))
     return np.array([child.generate_state(2, np.uint64) for child in children], dtype=np.uint64).reshape(-1, 2)
 

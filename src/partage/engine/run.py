@@ -1,11 +1,14 @@
 """One run, laid out for a kernel: the game, its key and orders, and room for what happens."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage.compiled import code_for
 from partage.engine.rewards import AGENT_ORDER, TIE_ORDER, permutation
 from partage.engine.sharers import Sharers, sharers_in_order
 from partage.engine.tally import (
@@ -68,6 +71,7 @@ class Run:
     order: Ints = field(init=False)
     _sharers: Sharers | None = field(init=False, default=None)
     _layout: Layout | None = field(init=False, default=None)
+    _codes: dict[tuple[Any, ...], Callable[..., None]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.table = game_table(self.game)
@@ -83,6 +87,11 @@ class Run:
             self.order = permutation(*self.key, AGENT_ORDER, self.table.agents)
             self._sharers = self._layout = None
 
+    @cached_property
+    def every_arm_shared(self) -> bool:
+        """Whether each arm has a sharer."""
+        return bool(self.table.public.all())
+
     @property
     def sharers(self) -> Sharers:
         """Who shares each arm, in the order in which agents act."""
@@ -91,6 +100,21 @@ class Run:
             self._sharers = sharers_in_order(table.agents, table.arms, table.starts, table.shared, self.order)
         assert self._sharers is not None
         return self._sharers
+
+    def call(self, kernel: Any, rule: float | tuple[Any, ...], *more: Any) -> None:
+        """Play with a kernel for games in which every arm is shared; `more` are its last arguments."""
+        arguments = (
+            self.table, rule, *self.key, self.tie_order, self.order, self.sharers, self.checkpoints, self.curve,
+            self.outcome, *more,
+        )  # fmt: skip
+        # The types of all else are those of this run.
+        kinds = kernel, *map(type, rule if isinstance(rule, tuple) else (rule,)), *map(type, more)
+        code = self._codes.get(kinds)
+        if code is None:
+            kernel(*arguments)
+            self._codes[kinds] = code_for(kernel, arguments)
+        else:
+            code(*arguments)
 
     @cached_property
     def uneven_tables(self) -> tuple[GameTable, UnevenTable]:

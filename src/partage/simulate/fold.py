@@ -108,13 +108,12 @@ def fold(
     underwriting = math.inf if settlement.underwriting is None else settlement.underwriting
     _fold(
         (game.gaps, game.starts, game.shared),
-        (outcome.explore, outcome.led, outcome.rows, outcome.commit),
+        (outcome.explore, outcome.led, outcome.rows, outcome.commit, outcome.counts),
         (settlement.kind, settlement.fee, rates, risks, charge, ceiling, price, commits_paid),
         (settlement.prepaid, underwriting),
         figures,
         (folded.regret, folded.regret_squares, folded.incentive, folded.incentive_squares),
     )
-    figures[_BROADCASTS] = outcome.counts.sum()
     folded.broadcasts[row] = outcome.counts
     folded.eliminated_step[row] = outcome.eliminated_step
     folded.eliminated_agent[row] = outcome.eliminated_agent
@@ -138,7 +137,7 @@ def with_effects(effects: Floats | None) -> Any:
 def _fold(game, outcome, settlement, limits, figures, sums):
     """Add up what each agent lost, received and paid. Unused array arguments would cost time, so it has none."""
     gaps, starts, shared = game
-    explore, led, rows, commit = outcome
+    explore, led, rows, commit, counts = outcome
     kind, fee, rates, risks, charge, ceiling, price, commits_paid = settlement
     prepaid, underwriting = limits
     paid = price if kind == EQUAL_SHARE or kind == EQUAL_SHARE_EXPECTED else 0.0
@@ -208,11 +207,16 @@ def _fold(game, outcome, settlement, limits, figures, sums):
         total_incentive[agent] += incentive
         incentive_squares[agent] += incentive * incentive
 
+    broadcasts = 0
+    for arm in range(len(counts)):
+        broadcasts += counts[arm]
+
     figures[_OVERALL] = overall
     figures[_AVERAGE] = overall / agents
     figures[_HIGHEST] = highest
     figures[_EXPLORE] = explored
     figures[_COMMIT] = overall - explored
+    figures[_BROADCASTS] = broadcasts
     if kind != NONE:
         figures[_HIGHEST_INCENTIVE] = highest_incentive
         figures[_PROFIT] = agents * charge - compensated

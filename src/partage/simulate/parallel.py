@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,8 @@ from partage.engine import by_reference
 from partage.engine.tally import always_shared
 from partage.errors import InputError, MissingExtra, PartageError
 from partage.game import Game
+from partage.rules.rule import BuiltIn, Rule
+from partage.settle import Settlement
 from partage.sharing import Sharing
 from partage.simulate.batch import Batch
 from partage.simulate.chunk import Task, play_chunk
@@ -111,12 +113,20 @@ def compile_rule(task: Task) -> None:
     if by_reference(task.game, task.rule):
         return
     hidden = isinstance(task.game.sharing, Sharing) and not always_shared(task.game)
-    agents = 1 + getattr(task.rule, "tolerate", 0)  # fewer are refused
+    # Rules of others may have no hash.
+    compiling: Callable[..., None] = _compile if isinstance(task.rule, BuiltIn) else _compile.__wrapped__
+    compiling(task.rule, task.settlement, task.game.uneven, hidden)
+
+
+@lru_cache
+def _compile(rule: Rule, settlement: Settlement, uneven: bool, hidden: bool) -> None:
+    """Play a tiny game; uneven games, and games with arms that nobody shares, have kernels of their own."""
+    agents = 1 + getattr(rule, "tolerate", 0)  # fewer are refused
     shares: list[list[int]] = [[] if hidden else [0]] * agents
-    claim_steps = 1.0 if task.game.uneven else None  # uneven games have kernels of their own
+    claim_steps = 1.0 if uneven else None
     tiny = Game([Bernoulli(0.5)], Sharing.lists(shares, arms=1), horizon=2, claim_steps=claim_steps)
     with collector_paused():
-        play_chunk(replace(task, game=tiny, seed=0, checkpoints=np.zeros(0, np.int64)), 0, 1)
+        play_chunk(Task(tiny, rule, settlement, 0, np.zeros(0, np.int64)), 0, 1)
 
 
 @contextmanager
