@@ -120,6 +120,7 @@ class Spy:
     def __init__(self, rule):
         self.rule, self.name, self.private = rule, rule.name, rule.private
         self.prepare, self.decide_alike = rule.prepare, decider(rule)
+        self.keeps = getattr(rule, "keeps", None)
         self.pulled = []
 
     def decide(self, board, shares, own, draws):
