@@ -130,9 +130,15 @@ def code_for(kernel: Any, arguments: Sequence[Any]) -> Callable[..., None]:
     arguments of the same types, and nothing checks that they are.
     """
     if len(kernel.overloads) == 1:
-        (compiled_once,) = kernel.overloads.values()
-        return compiled_once.entry_point  # type: ignore[no-any-return]
+        return _only_code(kernel)
     return kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))  # type: ignore[no-any-return]
+
+
+@cache
+def _only_code(kernel: Any) -> Callable[..., None]:
+    """Return the code of a kernel that was compiled for one list of types. To list it, numba hashes all of them."""
+    (compiled_once,) = kernel.overloads.values()
+    return compiled_once.entry_point  # type: ignore[no-any-return]
 
 
 @cache

@@ -264,7 +264,7 @@ class Game:
         """Return the arms of a game that has no random arms."""
         return [arm for arm in self.arms if not isinstance(arm, RandomBernoulli)]
 
-    @property
+    @cached_property
     def random(self) -> bool:
         """Whether arms or sharing are drawn for each run. The order of agents does not count."""
         return isinstance(self.sharing, RandomSharing) or any(isinstance(arm, RandomBernoulli) for arm in self.arms)

@@ -28,5 +28,6 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from partage.engine import front_door
 
-        return getattr(front_door, name)
+        globals()[name] = found = getattr(front_door, name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,19 +16,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage.compiled import inlined, inner
+from partage.compiled import inlined, inner, uncounted
 from partage.evidence import apart, mixture_loss
 
 SIZE = np.int64(2**16)  # counts from here on take logarithms
 
 
 class Tables(NamedTuple):
-    """x log x, log x, and the parts of the mixture loss: `losses[n] - halves[S] - halves[n - S]`."""
+    """What evidence is looked up in, by whole numbers.
+
+    Attributes
+    ----------
+    power, logs
+        x log x and log x.
+    losses, halves
+        The parts of the mixture loss: `losses[n] - halves[S] - halves[n - S]`.
+    ones, alls
+        Both of that together, for `net_of`: `power + halves` and `power + losses`.
+    """
 
     power: NDArray[np.float64]
     logs: NDArray[np.float64]
     losses: NDArray[np.float64]
     halves: NDArray[np.float64]
+    ones: NDArray[np.float64]
+    alls: NDArray[np.float64]
 
 
 @cache
@@ -44,7 +56,8 @@ def tables() -> Tables:
         halves[small] = _half(small)
     for small in range(1, 32):
         losses[small] = mixture_loss(small, 0.0) + halves[0] + halves[small]
-    return Tables(x * logs, logs, losses, halves)
+    power = x * logs
+    return Tables(power, logs, losses, halves, power + halves, power + losses)
 
 
 def _half(x: int) -> float:
@@ -63,6 +76,25 @@ def margin(count):
 def own_terms(count, total, power):
     """Return the terms of the evidence that are about one record."""
     return power[total] + power[count - total] - power[count] if count < SIZE else 0.0
+
+
+@inlined
+def net_of(count, total, tables):
+    """Return the terms of n kl(mean, q) that do not depend on q, less the mixture loss."""
+    if count < SIZE:
+        return tables.ones[total] + tables.ones[count - total] - tables.alls[count]
+    return own_part(np.float64(count), np.float64(total)) - _mixture_loss(count, total)
+
+
+@uncounted
+def own_part(count, total):
+    """Return the terms of n kl(mean, q) that do not depend on q."""
+    part = 0.0
+    if total > 0.0:
+        part += total * math.log(total / count)
+    if total < count:
+        part += (count - total) * math.log((count - total) / count)
+    return part
 
 
 @inlined

@@ -1,6 +1,7 @@
 """The entry point of the engine: plays runs of any game by any rule, with the kernel of that rule."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ from partage.game import Game
 from partage.rules import RULES
 from partage.rules.rule import Rule, is_compiled
 from partage.sharing import Sharing
+
+_module = cache(import_module)
 
 
 def play_runs(
@@ -112,7 +115,7 @@ def _kernel(rule: Any) -> ModuleType | None:
     """Return the module with the kernel of a rule; None for a rule that only the reference plays."""
     if not has_kernel(rule):
         return None
-    return import_module(f"partage.engine.{'own' if is_compiled(rule) else rule.kernel}")
+    return _module(f"partage.engine.{'own' if is_compiled(rule) else rule.kernel}")
 
 
 def _play(run: Run, rule: Any, kernel: ModuleType) -> None:

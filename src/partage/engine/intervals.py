@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage.compiled import inlined, inner, uncounted
-from partage.engine.evidence_table import SIZE
 
 _NONE = np.int64(-1)
+_CLOSE, _STEPS = 0.002, 6  # how far inside an interval its end may be, as a share of half the threshold
 _LEAST = 1e-300  # of a point: its logarithm is finite
 _MOST = 1.0 - 2.0**-53
-LOW, _, _, HIGH, _, _, FROZEN, N_TOPS, N_BOTTOMS = range(9)  # the logarithms of a point follow it
+LOW, _, _, HIGH, _, _, FROZEN, N_TOPS, N_BOTTOMS, CUT = range(10)  # the logarithms of a point follow it
 
 
 class Intervals(NamedTuple):
@@ -31,8 +31,8 @@ class Intervals(NamedTuple):
 
     Attributes
     ----------
-    own, loss
-        The terms of n kl(mean, q) that do not depend on q, and the mixture loss.
+    net
+        The terms of n kl(mean, q) that do not depend on q, less the mixture loss.
     tops, bottoms, top_at, bottom_at
         The tops and the bottoms, and where each arm is in these lists (-1: it is not).
     points
@@ -40,8 +40,7 @@ class Intervals(NamedTuple):
         many tops and bottoms there are.
     """
 
-    own: NDArray[np.float64]
-    loss: NDArray[np.float64]
+    net: NDArray[np.float64]
     tops: NDArray[np.int64]
     bottoms: NDArray[np.int64]
     top_at: NDArray[np.int64]
@@ -52,38 +51,19 @@ class Intervals(NamedTuple):
 @inner
 def new_intervals(arms):
     """Make room for all arms."""
-    points = np.zeros(9)
+    points = np.zeros(10)
     _set_point(LOW, 0.5, points)
     _set_point(HIGH, 0.5, points)
     return Intervals(
-        np.zeros(arms), np.zeros(arms), np.zeros(arms, np.int64), np.zeros(arms, np.int64), np.full(arms, _NONE),
+        np.zeros(arms), np.zeros(arms, np.int64), np.zeros(arms, np.int64), np.full(arms, _NONE),
         np.full(arms, _NONE), points,
     )  # fmt: skip
 
 
 @inlined
-def own_part(count, total, power):
-    """Return the terms of n kl(mean, q) that do not depend on q."""
-    if count < SIZE:
-        return power[total] + power[count - total] - power[count]
-    return own_part_at(np.float64(count), np.float64(total))
-
-
-@uncounted
-def own_part_at(count, total):
-    """Return the same as `own_part`, by logarithms."""
-    part = 0.0
-    if total > 0.0:
-        part += total * math.log(total / count)
-    if total < count:
-        part += (count - total) * math.log((count - total) / count)
-    return part
-
-
-@inlined
-def distance(count, total, own, log_q, log_rest):
-    """Return n kl(mean, q)."""
-    return own - total * log_q - (count - total) * log_rest
+def distance(count, total, net, log_q, log_rest):
+    """Return n kl(mean, q) less the mixture loss, or n kl(mean, q) if `net` does not subtract it."""
+    return net - total * log_q - (count - total) * log_rest
 
 
 @inlined
@@ -93,18 +73,20 @@ def _set_point(at, q, points):
 
 
 @uncounted
-def end_of(count, total, own, loss, half):
+def end_of(count, total, net, half):
     """Return a point above the mean, just inside the arm's interval; 1 if the mean is 1."""
     if total == count:
         return 1.0
-    mean, most = total / count, half + loss
+    mean, slack = total / count, _CLOSE * half
     spread = (total + 1.0) * (count - total + 1.0) / ((count + 2.0) * (count + 2.0))
-    q = min(mean + math.sqrt(2.0 * most * spread / count), 0.5 + 0.5 * mean)
-    for _ in range(4):  # Newton's steps; the distance is convex in q, so they end above the root
-        slope = count * (q - mean) / (q * (1.0 - q))
-        step = (distance(count, total, own, math.log(q), math.log1p(-q)) - most) / slope
-        q = min(q - step, 0.5 + 0.5 * q)
-    while distance(count, total, own, math.log(q), math.log1p(-q)) >= most:
+    q = mean + math.sqrt((2.0 * half + math.log(0.5 * math.pi * count)) * spread / count)
+    q = min(q, 0.5 + 0.5 * mean)
+    for _ in range(_STEPS):  # Newton's, to a point inside; the distance is convex in q, so they end above it
+        over = distance(count, total, net, math.log(q), math.log1p(-q)) - half
+        if -2.0 * slack < over < 0.0:
+            return q
+        q = min(q - (over + slack) * q * (1.0 - q) / (count * (q - mean)), 0.5 + 0.5 * q)
+    while distance(count, total, net, math.log(q), math.log1p(-q)) >= half:
         q = mean + 0.99 * (q - mean)
         if q <= mean:
             return mean
@@ -112,34 +94,57 @@ def end_of(count, total, own, loss, half):
 
 
 @uncounted
-def start_of(count, total, own, loss, half):
+def start_of(count, total, net, half):
     """Return a point below the mean, just inside the arm's interval; 0 if the mean is 0."""
-    return 1.0 - end_of(count, count - total, own, loss, half)
+    return 1.0 - end_of(count, count - total, net, half)
 
 
 @inlined
-def is_outside(count, total, own, loss, half, at, points):
+def is_outside(count, total, net, half, at, points):
     """Whether the point at this place is outside the arm's interval."""
-    return distance(count, total, own, points[at + 1], points[at + 2]) - loss >= half
+    return distance(count, total, net, points[at + 1], points[at + 2]) >= half
+
+
+@uncounted
+def _outermost(half, active, counts, total):
+    """Return the active arms whose interval seems to end first and to start last; -1 if none was explored."""
+    first, last, least, most = _NONE, _NONE, math.inf, -math.inf
+    for i in range(len(counts)):
+        if active[i] and counts[i] > 0:
+            mean, n = total[i] / counts[i], counts[i] + 2.0
+            reach = math.sqrt(2.0 * half * (total[i] + 1.0) * (n - total[i] - 1.0) / n) / n
+            if mean + reach < least:
+                first, least = i, mean + reach
+            if mean - reach > most:
+                last, most = i, mean - reach
+    return first, last
 
 
 @uncounted
 def set_points(half, slack, active, counts, total, mean, intervals):
     """Choose both points anew, `slack` away from the ends of intervals, and list the tops and the bottoms."""
-    own, loss, points = intervals.own, intervals.loss, intervals.points
-    _set_point(LOW, 1.0, points)
-    _set_point(HIGH, points[FROZEN], points)
+    net, points = intervals.net, intervals.points
+    first, last = _outermost(half, active, counts, total)
+    low, high = 1.0, points[FROZEN]
+    if first >= 0:
+        low = end_of(counts[first], total[first], net[first], half)
+        high = max(high, start_of(counts[last], total[last], net[last], half))
+    _set_point(LOW, low, points)
+    _set_point(HIGH, high, points)
     for i in range(len(counts)):
         if active[i] and counts[i] > 0:
-            if mean[i] < points[LOW] and is_outside(counts[i], total[i], own[i], loss[i], half, LOW, points):
-                _set_point(LOW, end_of(counts[i], total[i], own[i], loss[i], half), points)
-            if mean[i] > points[HIGH] and is_outside(counts[i], total[i], own[i], loss[i], half, HIGH, points):
-                _set_point(HIGH, start_of(counts[i], total[i], own[i], loss[i], half), points)
+            if mean[i] < points[LOW] and is_outside(counts[i], total[i], net[i], half, LOW, points):
+                _set_point(LOW, end_of(counts[i], total[i], net[i], half), points)
+            if mean[i] > points[HIGH] and is_outside(counts[i], total[i], net[i], half, HIGH, points):
+                _set_point(HIGH, start_of(counts[i], total[i], net[i], half), points)
     low, high = points[LOW] - slack, points[HIGH] + slack
     if low >= high:
         low = high = 0.5 * (low + high)
     _set_point(LOW, low, points)
-    _set_point(HIGH, high, points)
+    if low < high:
+        _set_point(HIGH, high, points)
+    else:
+        points[HIGH], points[HIGH + 1], points[HIGH + 2] = points[LOW], points[LOW + 1], points[LOW + 2]
 
     for j in range(np.int64(points[N_TOPS])):
         intervals.top_at[intervals.tops[j]] = _NONE
@@ -150,13 +155,9 @@ def set_points(half, slack, active, counts, total, mean, intervals):
         return
     for i in range(len(counts)):
         if counts[i] > 0 and (active[i] or points[FROZEN] > points[LOW]):
-            if mean[i] > points[LOW] and is_outside(counts[i], total[i], own[i], loss[i], half, LOW, points):
+            if mean[i] > points[LOW] and is_outside(counts[i], total[i], net[i], half, LOW, points):
                 put_in(i, N_TOPS, intervals.tops, intervals.top_at, points)
-            if (
-                active[i]
-                and mean[i] < points[HIGH]
-                and is_outside(counts[i], total[i], own[i], loss[i], half, HIGH, points)
-            ):
+            if active[i] and mean[i] < points[HIGH] and is_outside(counts[i], total[i], net[i], half, HIGH, points):
                 put_in(i, N_BOTTOMS, intervals.bottoms, intervals.bottom_at, points)
 
 
@@ -182,7 +183,7 @@ def take_out(arm, which, members, member_at, points):
 def freeze(arm, half, counts, total, intervals):
     """Remember where the interval of an arm starts that is eliminated now."""
     points = intervals.points
-    start = start_of(counts[arm], total[arm], intervals.own[arm], intervals.loss[arm], half)
+    start = start_of(counts[arm], total[arm], intervals.net[arm], half)
     points[FROZEN] = max(points[FROZEN], start)
     if intervals.bottom_at[arm] >= 0:
         take_out(arm, N_BOTTOMS, intervals.bottoms, intervals.bottom_at, points)

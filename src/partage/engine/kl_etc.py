@@ -27,8 +27,18 @@ from partage.engine.circles import (
 )
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import KL_ETC, RuleTable
-from partage.engine.evidence_table import evidence_between, loss_of, margin, own_terms, tables
+from partage.engine.evidence_table import (
+    SIZE,
+    evidence_between,
+    loss_of,
+    margin,
+    net_of,
+    own_part,
+    own_terms,
+    tables,
+)
 from partage.engine.intervals import (
+    CUT,
     HIGH,
     LOW,
     N_BOTTOMS,
@@ -37,15 +47,13 @@ from partage.engine.intervals import (
     freeze,
     is_outside,
     new_intervals,
-    own_part,
-    own_part_at,
     put_in,
     set_points,
     take_out,
 )
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove, take_next
 from partage.engine.quiet import band
-from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
+from partage.engine.rewards import TAPE, add_rewards, bernoulli_word, next_reward, ones, ranks
 from partage.engine.tally import GameTable, clear
 from partage.evidence import apart, mixture_loss
 from partage.rules.balanced_glr import elimination_threshold
@@ -58,6 +66,9 @@ PLAYS_HIDDEN_ARMS = False
 
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
+_SHORTEST_WAIT, _LONGEST_WAIT = np.int64(1), np.int64(64)  # rounds before all may be calm again
+_LEAST_LEAD = 4.0  # rewards that the leader is ahead by, for all to be calm
+_SLIP = 1e-6
 _SLACK = 2.0  # broadcasts of an arm that move the end of its interval by less than the points are away from it
 
 
@@ -87,6 +98,8 @@ class Records(NamedTuple):
         Its last word of rewards, which word that is, and how many rewards were read.
     total, mean
         The sum of its rewards and their mean; -1 if there is none.
+    safe, ahead
+        While all is calm: up to which reward the arm changes nothing, and the sum of its rewards up to there.
     actives
         The active arms.
     waiting
@@ -100,6 +113,8 @@ class Records(NamedTuple):
     read: NDArray[np.int64]
     total: NDArray[np.int64]
     mean: NDArray[np.float64]
+    safe: NDArray[np.int64]
+    ahead: NDArray[np.int64]
     actives: NDArray[np.int64]
     waiting: NDArray[np.int64]
     leaving: NDArray[np.int64]
@@ -110,7 +125,8 @@ def _new_records(arms):
     """Make room for all arms."""
     return Records(
         np.zeros(arms, np.uint64), np.full(arms, _NONE), np.zeros(arms, np.int64), np.zeros(arms, np.int64),
-        np.full(arms, -1.0), np.arange(arms), np.zeros(arms, np.int64), np.zeros(arms, np.int64),
+        np.full(arms, -1.0), np.zeros(arms, np.int64), np.zeros(arms, np.int64), np.arange(arms),
+        np.zeros(arms, np.int64), np.zeros(arms, np.int64),
     )  # fmt: skip
 
 
@@ -141,10 +157,9 @@ def _explore(
     agents, arms, table, gaps = game.agents, game.arms, game.rewards, game.gaps
     counts, sums, active, explore = outcome.counts, outcome.sums, outcome.active, outcome.explore
     firsts, places, entries = sharers.firsts, sharers.places, sharers.entries
-    power, losses, halves = tables.power, tables.losses, tables.halves
     word, group_of, read, total, mean = records.word, records.group_of, records.read, records.total, records.mean
     actives, waiting, leaving = records.actives, records.waiting, records.leaving
-    own, loss, points = intervals.own, intervals.loss, intervals.points
+    safe, net, points = records.safe, intervals.net, intervals.points
     tops, bottoms, top_at, bottom_at = intervals.tops, intervals.bottoms, intervals.top_at, intervals.bottom_at
     q_arms, q_pulls, ends, queued = queue.arms, queue.pulls, queue.ends, queue.queued
     sharer, lap = queue.sharer, queue.lap
@@ -156,7 +171,8 @@ def _explore(
     now, lap_start, now_place = np.int64(0), np.int64(0), np.int64(0)
     least, at_least, top, checkpoint = np.int64(0), arms, np.int64(1), np.int64(0)
     most_open = most_open_at(balance, least)
-    quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
+    quiet, longest, patience, wait = np.int64(0), _SHORTEST_QUIET, np.int64(0), _SHORTEST_WAIT
+    calm, skipped, limit = False, np.int64(0), min(circles_after, SIZE // 2)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
         queued[i] = True
@@ -215,6 +231,17 @@ def _explore(
                         q_pulls[j] += circles * walked[PULLS]
 
         # 4. Rewards, unless nothing can depend on them yet.
+        if calm:
+            if counts[arm] > safe[arm]:
+                _look_ahead(k0, k1, table, arm, arm == leader, threshold, limit, tables, records, points)
+            if counts[arm] <= safe[arm]:
+                skipped += 1
+                continue
+            for j in range(n_active):
+                _read_safe(actives[j], counts[actives[j]] - (actives[j] == arm), sums, tables, records, intervals)
+            calm = False
+            wait = _SHORTEST_WAIT if skipped > 8 * n_active else min(2 * wait, _LONGEST_WAIT)
+            patience = wait * n_active
         if quiet > 0:
             if counts[arm] - read[arm] < quiet:
                 continue
@@ -229,14 +256,13 @@ def _explore(
             total[arm] += np.int64(reward)
             sums[arm] += reward
             mean[arm] = sums[arm] / counts[arm]
-            own[arm] = own_part(counts[arm], total[arm], power)
-            loss[arm] = loss_of(counts[arm], total[arm], losses, halves)
+            net[arm] = net_of(counts[arm], total[arm], tables)
 
             # 5. Eliminations. Only this arm's record has changed.
             slip = margin(2 * top)
             half = 0.5 * threshold - slip
-            below = is_outside(counts[arm], total[arm], own[arm], loss[arm], half, HIGH, points)
-            above = is_outside(counts[arm], total[arm], own[arm], loss[arm], half, LOW, points)
+            below = is_outside(counts[arm], total[arm], net[arm], half, HIGH, points)
+            above = is_outside(counts[arm], total[arm], net[arm], half, LOW, points)
             if (above and mean[arm] < points[LOW]) or (below and mean[arm] > points[HIGH]):
                 set_points(half, _SLACK / counts[arm], active, counts, total, mean, intervals)
             elif points[LOW] < points[HIGH]:
@@ -255,12 +281,12 @@ def _explore(
             n_leaving = np.int64(0)
             if bottom_at[arm] >= 0:
                 for j in range(np.int64(points[N_TOPS])):
-                    if _separates(tops[j], arm, threshold, slip, counts, total, sums, mean, power, intervals):
+                    if _separates(tops[j], arm, threshold, slip, counts, total, sums, mean, tables):
                         leaving[0], n_leaving = arm, np.int64(1)
                         break
             if top_at[arm] >= 0:
                 for j in range(np.int64(points[N_BOTTOMS])):
-                    if _separates(arm, bottoms[j], threshold, slip, counts, total, sums, mean, power, intervals):
+                    if _separates(arm, bottoms[j], threshold, slip, counts, total, sums, mean, tables):
                         leaving[n_leaving] = bottoms[j]
                         n_leaving += 1
             if n_leaving > 0:
@@ -289,7 +315,16 @@ def _explore(
             patience -= 1
 
         # 7. How long rewards need not be read.
-        if patience <= 0:
+        if patience <= 0 and top < limit:
+            if points[LOW] < points[HIGH]:
+                half = 0.5 * threshold - margin(2 * top)
+                set_points(half, 0.0, active, counts, total, mean, intervals)
+            calm = _is_calm(leader, actives, n_active, counts, records, points)
+            skipped = np.int64(0)
+            if not calm:
+                wait = min(2 * wait, _LONGEST_WAIT)
+                patience = wait * n_active
+        elif patience <= 0:
             if top >= circles_after:
                 half = 0.5 * threshold - margin(2 * top)
                 set_points(half, 0.0, active, counts, total, mean, intervals)
@@ -311,7 +346,10 @@ def _explore(
                 patience = 16 * n_active
 
     for j in range(n_active):
-        _read_rewards(k0, k1, table, actives[j], counts, sums, tables, records, intervals)
+        if calm:
+            _read_safe(actives[j], counts[actives[j]], sums, tables, records, intervals)
+        else:
+            _read_rewards(k0, k1, table, actives[j], counts, sums, tables, records, intervals)
     return checkpoint
 
 
@@ -336,6 +374,65 @@ def _open_waiting(
     return left
 
 
+# --- while all is calm ----------------------------------------------------------------------------------------
+
+
+@uncounted
+def _is_calm(leader, actives, n_active, counts, records, points):
+    """Whether a point is in all intervals and a cut is between the leader's mean and all others.
+
+    Then an arm changes nothing as long as its interval holds the point and its mean stays on its side of the cut.
+    """
+    if points[LOW] < points[HIGH]:
+        return False
+    second, mean = -1.0, records.mean
+    for j in range(n_active):
+        arm = actives[j]
+        records.safe[arm], records.ahead[arm] = counts[arm], records.total[arm]
+        if counts[arm] == 0:
+            return False
+        if arm != leader:
+            second = max(second, mean[arm])
+    points[CUT] = 0.5 * (second + mean[leader])
+    return (mean[leader] - second) * counts[leader] > _LEAST_LEAD
+
+
+@uncounted
+def _look_ahead(k0, k1, table, arm, leads, threshold, limit, tables, records, points):
+    """Read ahead in the word of an arm's next reward, up to the last one that changes nothing."""
+    safe, total = records.safe[arm], records.ahead[arm]
+    if safe >> 6 != records.group_of[arm]:
+        records.group_of[arm] = safe >> 6
+        records.word[arm] = bernoulli_word(k0, k1, table.first[arm], safe >> 6, arm, TAPE)
+    word, last = records.word[arm] >> np.uint64(safe & 63), min(limit, (safe | 63) + 1)
+    log_q, log_rest, cut = points[LOW + 1], points[LOW + 2], points[CUT]
+    half = 0.5 * threshold - margin(2 * limit - 1)
+    while safe < last:
+        count, won = safe + 1, total + np.int64(word & np.uint64(1))
+        over = won - cut * count
+        if distance(count, won, net_of(count, won, tables), log_q, log_rest) >= half:
+            break
+        if (over if leads else -over) <= _SLIP:
+            break
+        word >>= np.uint64(1)
+        safe, total = count, won
+    records.safe[arm], records.ahead[arm] = safe, total
+
+
+@uncounted
+def _read_safe(arm, count, sums, tables, records, intervals):
+    """Read the rewards of an arm up to the `count`th, which were read ahead."""
+    if count == records.read[arm]:
+        return
+    total, after = records.ahead[arm], records.safe[arm] - count
+    if after > 0:
+        rest = records.word[arm] >> np.uint64(count & 63)
+        total -= ones(rest & ((np.uint64(1) << np.uint64(after)) - np.uint64(1)))
+    records.read[arm], records.total[arm], sums[arm] = count, total, np.float64(total)
+    records.mean[arm] = sums[arm] / count
+    intervals.net[arm] = net_of(count, total, tables)
+
+
 # --- rewards and eliminations ---------------------------------------------------------------------------------
 
 
@@ -348,17 +445,16 @@ def _read_rewards(k0, k1, table, arm, counts, sums, tables, records, intervals):
     sums[arm] = add_rewards(k0, k1, table, arm, read[arm], count, TAPE, sums[arm], records.word, records.group_of)
     read[arm], records.total[arm] = count, np.int64(sums[arm])
     records.mean[arm] = sums[arm] / count
-    intervals.own[arm] = own_part(count, records.total[arm], tables.power)
-    intervals.loss[arm] = loss_of(count, records.total[arm], tables.losses, tables.halves)
+    intervals.net[arm] = net_of(count, records.total[arm], tables)
 
 
 @uncounted
-def _separates(better, worse, threshold, slip, counts, total, sums, mean, power, intervals):
+def _separates(better, worse, threshold, slip, counts, total, sums, mean, tables):
     """Whether the record shows that an arm has a higher mean than another one."""
     if mean[better] <= mean[worse]:
         return False
     n, k = counts[worse], counts[better]
-    loss, other_loss = intervals.loss[worse], intervals.loss[better]
+    power, losses, halves = tables.power, tables.losses, tables.halves
     evidence = evidence_between(
         n,
         total[worse],
@@ -368,7 +464,7 @@ def _separates(better, worse, threshold, slip, counts, total, sums, mean, power,
         own_terms(k, total[better], power),
         power,
     )
-    net = evidence - loss - other_loss
+    net = evidence - loss_of(n, total[worse], losses, halves) - loss_of(k, total[better], losses, halves)
     if abs(net - threshold) > 3.0 * slip:
         return net > threshold
     exact = apart(n, sums[worse], k, sums[better])
@@ -440,6 +536,6 @@ def _stays_quiet(k0, k1, table, pulls, threshold, leader, actives, n_active, cou
         most = 0.5 * threshold + 0.5 * math.log(0.5 * math.pi * counts[arm]) - margin(2 * last)
         for mean in (lowest, highest):
             won = min(np.float64(last), last * mean)
-            if distance(last, won, own_part_at(last, won), log_q, log_rest) >= most:
+            if distance(last, won, own_part(last, won), log_q, log_rest) >= most:
                 return False
     return True

@@ -142,7 +142,7 @@ def play(
         with _shown(task, runs, progress) as advance:
             folded = _folded(task, runs, spread, advance)
         seconds = time.perf_counter() - started
-        lone, bars = lone_games(game), None
+        lone, bars = None if baseline is False else lone_games(game), None
         alone_regret: dict[str, Estimate] = {}
         if lone and (baseline or (baseline is None and runs * lone.pulls <= BASELINE_UP_TO)):
             bars, alone_regret = bars_of(lone, _played_alone(task, lone, runs, spread))
