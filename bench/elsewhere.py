@@ -26,6 +26,7 @@ from bench.rows import Chart, Row
 ROOT = Path(__file__).parent.parent
 GRACE = 2.0  # seconds to clean up in, for work that is stopped
 ENDING = 30.0  # seconds to end in, for work that is done
+WARMING = 120.0  # seconds to start and to compile in
 _DECODER = msgspec.json.Decoder(Row | Chart | list | int | float | str | bool | None)
 
 
@@ -41,11 +42,16 @@ class Failed(Exception):
     """The work raised an error, or its process ended before the work did."""
 
 
+class NotStarted(Exception):
+    """The work never began, so nothing is known of it. The message says why."""
+
+
 def elsewhere(
     work: str,
     *arguments: Any,
     seconds: float,
     each: float | None = None,
+    warming: float | None = None,
     memory: int | None = None,
     python: str | Path = sys.executable,
 ) -> Iterator[Any]:
@@ -62,6 +68,8 @@ def elsewhere(
     each
         The time limit for each result after the first. Work that is measured yields something once it is warm, so
         that starting and compiling do not count.
+    warming
+        The time limit for the first result. With it, `seconds` counts from the first result on.
     memory
         The limit of its address space, in bytes.
     python
@@ -90,7 +98,7 @@ def elsewhere(
         )
         os.close(writing)
         try:
-            for line in _lines(pipe, seconds, each):
+            for line in _lines(pipe, seconds, each, warming):
                 yield _DECODER.decode(line)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(ENDING)  # all results are there, and what is left then is ended
@@ -108,34 +116,52 @@ def one_by_one(
     each: float,
     memory: int | None = None,
     hopeless: Callable[[Any, Any], bool] = lambda case, failed: False,
+    warming: float = WARMING,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield each case and its result, or the `TooLong` or `Failed` that ended it.
+    """Yield each case and its result, or the `TooLong` or `Failed` that ended it, or why it was `NotStarted`.
 
     `work(*first, cases)` yields something once it is warm, and then one result for each case. After a case that was
-    ended, another process continues with the rest, without those that are `hopeless(case, failed)`.
+    ended, another process continues with the rest, without those that are `hopeless(case, failed)`. Neither `seconds`
+    nor `each` counts the time until a process is warm. The seconds of a `TooLong` are those of its case alone.
     """
-    left, deadline = list(cases), time.monotonic() + seconds
+    left, spent = list(cases), 0.0
     while left:
+        if spent >= seconds:
+            yield from _not_started(left, f"{seconds:g} s for all cases were over")
+            return
+        limits = {"seconds": seconds - spent, "each": each, "warming": warming}
+        results = elsewhere(work, *first, [*left], **limits, memory=memory)
         try:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise TooLong(seconds)
-            results = elsewhere(work, *first, [*left], seconds=remaining, each=each, memory=memory)
             next(results, None)
+        except (TooLong, Failed) as error:
+            yield from _not_started(left, f"its process did not become ready: {error}")
+            return
+        warm = began = time.monotonic()
+        try:
             for result in results:
                 yield left.pop(0), result
+                began = time.monotonic()
             if left:
                 raise Failed("ended without a result")
         except (TooLong, Failed) as error:
+            if isinstance(error, TooLong) and error.seconds != each:  # the time of all cases ended
+                error = TooLong(time.monotonic() - began)
             failed = left.pop(0)
             yield failed, error
             left = [case for case in left if not hopeless(case, failed)]
+        spent += time.monotonic() - warm
 
 
-def _lines(pipe: Any, seconds: float, each: float | None) -> Iterator[bytes]:
+def _not_started(cases: Sequence[Any], why: str) -> Iterator[tuple[Any, NotStarted]]:
+    """Yield all cases as not started."""
+    for case in cases:
+        yield case, NotStarted(why)
+
+
+def _lines(pipe: Any, seconds: float, each: float | None, warming: float | None) -> Iterator[bytes]:
     """Yield the lines of the pipe until it ends."""
-    end = time.monotonic() + seconds
-    limit, stop = seconds, end
+    limit = seconds if warming is None else warming
+    end = stop = time.monotonic() + limit
     buffer = b""
     while True:
         ready, _, _ = select.select([pipe], [], [], max(0.0, stop - time.monotonic()))
@@ -146,10 +172,12 @@ def _lines(pipe: Any, seconds: float, each: float | None) -> Iterator[bytes]:
             return
         *lines, buffer = (buffer + data).split(b"\n")
         for line in lines:
+            if warming is not None:
+                end, warming = time.monotonic() + seconds, None
             yield line
-            if each is not None:
-                stop = min(end, time.monotonic() + each)
-                limit = each if stop < end else seconds
+            stop, limit = end, seconds
+            if each is not None and time.monotonic() + each < end:
+                stop, limit = time.monotonic() + each, each
 
 
 def _reason(code: int, said: Any) -> str:

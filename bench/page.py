@@ -31,10 +31,14 @@ def value_of(row: Row) -> str:
 
     >>> value_of(Row("a", 5.4321)), value_of(Row("b", 20, unit="s", above=True))
     ('5.43 ×', 'over 20.0 s')
+    >>> value_of(Row("c", 1e15, unit="steps"))
+    '10^15 steps'
     """
     if row.measured is None:
         return "not measured"
-    return f"{'over ' * row.above}{number(row.measured)} {unit_of(row)}"
+    short = size_of(row.measured)
+    value = short if "^" in short else number(row.measured)
+    return f"{'over ' * row.above}{value} {unit_of(row)}".rstrip()
 
 
 def spread_of(row: Row) -> str:

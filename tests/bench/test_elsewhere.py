@@ -5,7 +5,7 @@ import time
 from functools import partial
 
 import pytest
-from bench.elsewhere import Failed, TooLong, elsewhere, one_by_one
+from bench.elsewhere import Failed, NotStarted, TooLong, elsewhere, one_by_one
 from bench.rows import Chart, Line, Point, Row
 
 HERE = "tests.bench.test_elsewhere"
@@ -39,7 +39,15 @@ def sleeps():
     yield 2
 
 
-def squares(work, sign, numbers, seconds, each, memory):
+def sleeps_first(first, then):
+    time.sleep(first)
+    yield "warm"
+    for case in then:
+        time.sleep(case)
+        yield case
+
+
+def squares(work, sign, numbers, seconds, each, warming, memory):
     """Stand in for `elsewhere`."""
     yield "warm"
     for number in numbers:
@@ -103,7 +111,29 @@ def test_hopeless_cases_are_left_out(squared):
 def test_cases_beyond_the_time_of_all_are_not_started(squared):
     found = list(squared([2, 4], 0.0, 0.5))
     assert [case for case, _ in found] == [2, 4]
-    assert all(isinstance(result, TooLong) for _, result in found)
+    assert all(isinstance(result, NotStarted) for _, result in found)
+
+
+def test_a_case_that_the_time_of_all_ends_has_its_own_time_and_those_after_it_have_none():
+    """The first case sleeps for longer than all cases may take, after a start that counts for none of them."""
+    (slow, ended), (after, never) = one_by_one(f"{HERE}:sleeps_first", [0.3], [PATIENCE, 0], 0.2, PATIENCE)
+    assert (slow, after) == (PATIENCE, 0)
+    assert isinstance(ended, TooLong)
+    assert isinstance(never, NotStarted)
+    assert "0.2 s for all cases were over" in str(never)
+
+
+def test_becoming_warm_takes_none_of_the_time_of_the_cases():
+    found = list(elsewhere(f"{HERE}:sleeps_first", 2.0, [0, 0], seconds=1.9, warming=PATIENCE))
+    assert found == ["warm", 0, 0]
+
+
+def test_no_case_is_started_if_the_process_does_not_become_warm():
+    found = list(one_by_one(f"{HERE}:sleeps_first", [10 * PATIENCE], [1, 2], PATIENCE, PATIENCE, warming=0.2))
+    assert [case for case, _ in found] == [1, 2]
+    assert all("did not become ready" in str(result) for _, result in found)
+    found = list(one_by_one(f"{HERE}:nothing_of_this_name", [], [1, 2], PATIENCE, PATIENCE))
+    assert all(isinstance(result, NotStarted) and "AttributeError" in str(result) for _, result in found)
 
 
 def test_cases_that_end_without_a_result_are_failures(monkeypatch):
