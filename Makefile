@@ -63,7 +63,7 @@ format: $(VENV)/.dev ## format the code and apply the fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.research $(VENV)/.server ## measure speed and memory and write results/bench.html (PART=engine for one part)
+bench: $(VENV)/.dev ## measure speed and memory and write results/bench.html (PART=engine for one part)
 	$(BIN)/python -m bench.run $(PART) $(BENCH_FLAGS)
 
 bench-all: $(VENV)/.dev ## measure also what takes long: Ray, fresh installs, long sweeps; and record the ratios of this version

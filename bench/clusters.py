@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from bench.elsewhere import elsewhere
+from bench.elsewhere import Failed, TooLong, elsewhere
 from bench.environments import with_ray
 from bench.rows import Row
 
@@ -199,9 +199,26 @@ def measure_all(many=GAMES, only=None):
     alone = played(many, "threads", 1).seconds
     yield Row(f"one thread, {many:,} games: a game of {RUNS} runs, waiting time", alone / many * 1e3, unit="ms")
     if only != "ray":
-        yield from measure("Dask", many, alone)
+        yield from _or_why_not("Dask", lambda: measure("Dask", many, alone))
     if only != "dask":
-        yield from elsewhere("bench.clusters:measure", "Ray", many, alone, seconds=600, python=with_ray())
+        yield from _or_why_not("Ray", lambda: _with_ray(many, alone))
+
+
+def _with_ray(many, alone):
+    """Yield the rows of Ray, from an environment of its own unless Ray is installed."""
+    yield from elsewhere("bench.clusters:measure", "Ray", many, alone, seconds=600, python=with_ray())
+
+
+def _or_why_not(name, rows):
+    """Yield the rows of a cluster, or why there are no more of them, so that the next one is still measured."""
+    try:
+        yield from rows()
+    except ModuleNotFoundError as error:
+        yield Row(f"{name}: the rest", note=f"not measured: {error.name} is not installed")
+    except subprocess.CalledProcessError as error:
+        yield Row(f"{name}: the rest", note=f"not measured: pip failed with code {error.returncode}")
+    except (Failed, TooLong, OSError, RuntimeError) as error:
+        yield Row(f"{name}: the rest", note=f"not measured: {error}")
 
 
 def main():
@@ -210,7 +227,8 @@ def main():
     parser.add_argument("--only", choices=("dask", "ray"))
     given = parser.parse_args()
     for row in measure_all(given.games, given.only):
-        print(f"{row.what}: {row.measured:.3g} {row.unit}" + ("" if row.goal is None else f" (goal {row.goal:g})"))
+        value = row.note if row.measured is None else f"{row.measured:.3g} {row.unit}"
+        print(f"{row.what}: {value}" + ("" if row.goal is None else f" (goal {row.goal:g})"))
 
 
 if __name__ == "__main__":
