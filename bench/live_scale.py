@@ -5,7 +5,7 @@
     python -m bench.live_scale --curve    # latency by rate of arrival, beside the queue of `bench.queueing`
 
 The server, the load and the readers of streams run in processes of their own. Costs are the server's processor time,
-which other work on the machine changes little; latencies and rates are wall time, and mean something on an idle
+which other work on the machine changes little; latencies and rates are waiting times, and mean something on an idle
 machine only.
 """
 
@@ -27,10 +27,19 @@ from typing import NamedTuple
 import httpx
 import numpy as np
 import uvloop
+from bench.page import value_of
 from bench.queueing import fitted, latencies, quantile
-from bench.service import TOKEN, load, postgres
+from bench.rows import Chart, Line, Point, Row, as_row_or_chart
+from bench.service import TOKEN, idle_share, load, postgres, processor_seconds, wait_until_idle
 
-TICK = os.sysconf("SC_CLK_TCK")
+ABOUT = (
+    "Rates, p50 and p99 are waiting times, measured once, on a machine that server, load and readers of streams "
+    "share. Processor times are those of the server; that of an event is without what open streams cost while "
+    "nothing happens, which has a row of its own. Only what a board costs to send has goals: 100 µs for one "
+    "stream, and patches a hundredth of a board of 1,000 arms. Rates, latencies and memory depend on the machine "
+    "and show the trend."
+)
+QUEUE = "mean latency, measured / queue"
 STARTS = 2400  # looks at a server that starts, 0.05 s apart
 WARM = 0.5  # seconds of a load before it is measured
 BUSY = 16  # members that ask and tell while streams are open
@@ -48,7 +57,7 @@ class Sizes(NamedTuple):
     processes: tuple[int, ...] = (1, 2)
     memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
     seconds: float = 0.6
-    broadcasts: int = 4
+    broadcasts: int = 8
 
 
 SHORT = Sizes()
@@ -90,16 +99,18 @@ def server(database, workers=1):
                 time.sleep(0.05)
             else:
                 raise RuntimeError("The server did not start.")
+            wait_until_idle(process)
             yield client, port, process
     finally:
         process.terminate()
         process.wait(60)
 
 
-def processor_seconds(process):
-    """Return the processor time of a process so far."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+def usage(process, work):
+    """Return the processor time of a process while `work` is done."""
+    began = processor_seconds(process)
+    work()
+    return processor_seconds(process) - began
 
 
 def memory_bytes(process):
@@ -153,8 +164,8 @@ class Streams:
         return found
 
     def close(self):
-        self._process.kill()
-        self._process.wait()
+        with self._process as process:  # closes its pipes, and waits
+            process.kill()
 
 
 class _Stream(asyncio.Protocol):
@@ -206,8 +217,9 @@ def broadcast(client, path, token, times, pause):
 def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
     """Return what one broadcast costs the server, in seconds of processor time, with so many streams open.
 
-    Also events per stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99. With
-    `seconds`, also `busy`: the rate and the latencies of members that ask and tell without a pause for so long.
+    What they cost while nothing happens is `idle`, in seconds per second, and is not part of it. Also events per
+    stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99. With `seconds`, also
+    `busy`: the rate and the latencies of members that ask and tell without a pause for so long.
     """
     pause = max(0.25, streams / 4000)  # so that each board reaches all streams
     path, tokens = collaboration(client, BUSY if seconds else 1, arms)
@@ -215,18 +227,25 @@ def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
     opened = Streams(port, path, streams, patches)
     try:
         broadcast(client, path, tokens[0], 2, pause)
-        before, began = opened.counts(2 * pause), processor_seconds(process)
-        asked = broadcast(client, path, tokens[0], times, pause)
-        after, ended = opened.counts(2 * pause), processor_seconds(process)
+        before = opened.counts(2 * pause)
+        idle = idle_share(process)
+        asked, began, after = [], time.perf_counter(), {}
+
+        def play():
+            asked.extend(broadcast(client, path, tokens[0], times, pause))
+            after.update(opened.counts(2 * pause))
+
+        used = usage(process, play) - idle * (time.perf_counter() - began)
         busy = load(port, plan_of(path, tokens), seconds) if seconds else None
     finally:
         opened.close()
     events = max(1, after["events"] - before["events"])
     sent = (after["bytes"] - before["bytes"]) / events
     return {
-        "seconds": (ended - began) / times,
+        "seconds": used / times,
+        "idle": idle,
         "events": events / times / streams,
-        "microseconds": (ended - began) / events * 1e6,
+        "microseconds": used / events * 1e6,
         "bytes": sent,
         "p50": quantile(asked, 0.5) * 1e3,
         "p99": quantile(asked, 0.99) * 1e3,
@@ -236,15 +255,24 @@ def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
 
 def fan_out_rows(client, port, process, sizes):
     """Yield the cost of a broadcast and the latencies by number of streams, and of patches for 1,000 arms."""
+    costs = []
     for streams in sizes.streams:
         found = fan_out(client, port, process, streams, 10, True, sizes.broadcasts, sizes.seconds)
         what = f"{streams:,} streams, 10 arms"
         yield f"{what}: processor time of an event, patches", found["microseconds"], 100, False, "µs"
         yield f"{what}: processor time of a broadcast", found["seconds"] * 1e3, None, False, "ms"
-        yield f"{what}: events per stream and broadcast", found["events"], None, False, "x"
+        yield f"{what}: processor time in a second without events", found["idle"] * 1e3, None, False, "ms"
+        yield f"{what}: boards per stream and broadcast", found["events"], None, False, "boards"
         yield f"{what}: an ask meanwhile, p50", found["p50"], None, False, "ms"
         yield f"{what}: an ask meanwhile, p99", found["p99"], None, False, "ms"
         yield from rate_rows(f"{what}, {BUSY} members without a pause", found["busy"])
+        costs.append(Point.of(streams, [found["seconds"] * 1e3]))
+    yield Chart(
+        "A broadcast by open streams, 10 arms",
+        "open streams",
+        "processor time, ms",
+        (Line("patches", tuple(costs)),),
+    )
     whole, patch = (
         fan_out(client, port, process, sizes.arms_streams, 1000, patches, sizes.broadcasts)
         for patches in (False, True)
@@ -252,8 +280,9 @@ def fan_out_rows(client, port, process, sizes):
     what = f"1,000 arms, {sizes.arms_streams} streams"
     yield f"{what}: bytes of an event, whole boards", whole["bytes"], None, False, "bytes"
     yield f"{what}: bytes of an event, patches", patch["bytes"], None, False, "bytes"
-    yield "… whole / patch, bytes", whole["bytes"] / patch["bytes"], 100, True, "x"
-    yield "… whole / patch, processor time of a broadcast", whole["seconds"] / patch["seconds"], None, True, "x"
+    yield f"{what}: bytes of an event, whole board / patch", whole["bytes"] / patch["bytes"], 100, True, "x"
+    ratio = whole["seconds"] / patch["seconds"]
+    yield f"{what}: processor time of a broadcast, whole boards / patches", ratio, None, True, "x"
 
 
 def rate_rows(what, found):
@@ -295,15 +324,21 @@ def spread_rows(client, port, process, sizes):
 
 def member_rows(client, port, sizes):
     """Yield rate and latency of asks and tells by number of members with a connection each, in one collaboration."""
+    found = {}
     for members in sizes.members:
-        found = load(port, plan_of(*collaboration(client, members)), sizes.seconds)
-        yield from rate_rows(f"{members:,} members that ask and tell without a pause", found)
+        found[members] = load(port, plan_of(*collaboration(client, members)), sizes.seconds)
+        yield from rate_rows(f"{members:,} members that ask and tell without a pause", found[members])
+    lines = tuple(
+        Line(what, tuple(Point.of(members, [one[what]]) for members, one in found.items())) for what in ("p50", "p99")
+    )
+    yield Chart("Latency by members that ask and tell without a pause", "members", "latency, ms", lines)
 
 
 def process_rows(sizes):
     """Yield rate and latency by number of processes, on PostgreSQL."""
     with postgres() as cluster:
         if cluster is None:
+            yield Row("PostgreSQL", note="not measured: PostgreSQL is not installed")
             return
         for workers in sizes.processes:
             with cluster.database() as url, server(url, workers) as (client, port, _):
@@ -363,8 +398,10 @@ async def arrivals(port, plan, rate, seconds):
     """
     loop = asyncio.get_running_loop()
     free, found, running = asyncio.Queue(), [], set()
+    clients = []
     for one in plan:
         _, client = await loop.create_connection(_Client, "127.0.0.1", port)
+        clients.append(client)
         free.put_nowait((client, one, [None]))
     seed = random.Random(1)
 
@@ -387,13 +424,16 @@ async def arrivals(port, plan, rate, seconds):
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running)
+    for client in clients:
+        client.transport.close()
+    await asyncio.sleep(0)  # the transports close in the next turn of the loop
     return found
 
 
-def cycles(port, process, plan, seconds):
+def cycles(port, process, plan, seconds, batches=BATCHES):
     """Return the time in which n connections without a pause get one answer each, by n: wall and processor time."""
     wall, used = {}, {}
-    for number in BATCHES:
+    for number in batches:
         cpu = processor_seconds(process)
         rate = load(port, plan[:number], seconds)["rate"]
         wall[number] = number / rate
@@ -401,8 +441,8 @@ def cycles(port, process, plan, seconds):
     return wall, used
 
 
-def curve_rows(loads=LOADS, seconds=4.0):
-    """Yield latencies by rate of arrival, measured and as the queue in batches has them.
+def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES):
+    """Yield latencies by rate of arrival, measured and as the queue in batches has them, and a chart of both.
 
     The time of a batch of k is a + b k, fitted to connections without a pause: all of them are one batch. The loads
     are shares of 1 / b, the most requests per second.
@@ -411,23 +451,29 @@ def curve_rows(loads=LOADS, seconds=4.0):
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
         plan = plan_of(*collaboration(client, 256))
         load(port, plan[:64], 1)
-        wall, used = cycles(port, process, plan, seconds / 2)
+        wall, used = cycles(port, process, plan, seconds / 2, batches)
         a, b = fitted(wall)
         yield "a batch of k requests takes a + b k: a", a * 1e6, None, False, "µs"
-        yield "… b", b * 1e6, None, False, "µs"
+        yield "a batch of k requests takes a + b k: b", b * 1e6, None, False, "µs"
         busy_a, busy_b = fitted(used)
-        yield "… a, processor time alone", busy_a * 1e6, None, False, "µs"
-        yield "… b, processor time alone", busy_b * 1e6, None, False, "µs"
+        yield "processor time of a batch of k requests, a + b k: a", busy_a * 1e6, None, False, "µs"
+        yield "processor time of a batch of k requests, a + b k: b", busy_b * 1e6, None, False, "µs"
+        lines = {}
         for load_ in loads:
             rate = load_ / b
             found = uvloop.run(arrivals(port, plan, rate, seconds))
             expected = latencies(rate, a, b)
-            what = f"{load_:.0%} of the most requests per second, {rate:,.0f}/s"
-            yield f"{what}: mean", float(np.mean(found)) * 1e3, None, False, "ms"
-            yield "… by the queue in batches", float(np.mean(expected)) * 1e3, None, False, "ms"
-            yield "… measured / queue", float(np.mean(found) / np.mean(expected)), None, False, "x"
-            yield f"{what}: p99", quantile(found, 0.99) * 1e3, None, False, "ms"
-            yield "… by the queue in batches", float(quantile(expected, 0.99)) * 1e3, None, False, "ms"
+            what, note = f"{load_:.0%} of the most requests", f"{rate:,.0f} requests per second"
+            yield Row(f"{what}: {QUEUE}", float(np.mean(found) / np.mean(expected)), note=note)
+            for name, of in (("mean", np.mean), ("p99", lambda values: quantile(values, 0.99))):
+                for how, values in (("measured", found), ("by the queue", expected)):
+                    milliseconds = float(of(values)) * 1e3
+                    yield f"{what}: {name} latency, {how}", milliseconds, None, False, "ms"
+                    lines.setdefault(f"{name}, {how}", []).append(Point.of(rate, [milliseconds]))
+        drawn = tuple(Line(label, tuple(points)) for label, points in lines.items())
+        yield Chart(
+            "Latency by rate of arrival, beside a queue in batches", "requests per second", "latency, ms", drawn
+        )
 
 
 def _allow_files():
@@ -446,8 +492,9 @@ def main():
         uvloop.run(read_streams())
         return
     rows = curve_rows() if given.curve else measure(LONG if given.long else SHORT)
-    for what, value, *_, unit in rows:
-        print(f"{what}: {value:,.3g} {unit}" if value < 1000 else f"{what}: {value:,.0f} {unit}", flush=True)
+    for row in map(as_row_or_chart, rows):
+        if isinstance(row, Row):
+            print(f"{row.what}: {value_of(row)}", flush=True)
 
 
 if __name__ == "__main__":
