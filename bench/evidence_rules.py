@@ -84,7 +84,7 @@ def cases(name, chosen):
             yield repeated({"run": played(near_tie(), rule)}, times=5, within=WITHIN, compiled=True)["run"]
 
 
-def measure(seconds=72.0, rules=BY_EVIDENCE, chosen=tuple(CASES), each=LIMIT):
+def measure(seconds=60.0, rules=BY_EVIDENCE, chosen=tuple(CASES), each=LIMIT):
     """Yield the rows of all rules."""
     for name in rules:
         found = one_by_one("bench.evidence_rules:cases", [name], list(chosen), seconds / len(rules), each)

@@ -46,18 +46,22 @@ def record(
 
 
 def drift(rows: Mapping[str, Row], version: str, file: Path = FILE) -> dict:
-    """Return a table of the ratios of earlier releases and of this measurement. It has no rows without a release."""
-    earlier = [line for line in read(file) if line[VERSION] != version]
+    """Return a table of the recorded ratios of each release and of this measurement; without rows if there are none.
+
+    The release that is measured may have a line, too: then the table shows what changed since it was recorded.
+    """
+    lines = read(file)
     found = []
     for name, row in rows.items():
-        before = [float(line[name]) if line.get(name) else None for line in earlier]
+        before = [float(line[name]) if line.get(name) else None for line in lines]
         if not any(before):
             continue
         values = [*before, row.measured]
         worse = [_is_worse(values[:at], value, row.more_is_better) for at, value in enumerate(values)]
         cells = [{"value": value, "worse": flag} for value, flag in zip(values, worse)]
         found.append({"what": name, "cells": cells})
-    return {"versions": [*(line[VERSION] for line in earlier), f"{version}, now"], "rows": found}
+    versions = [f"{line[VERSION]}, recorded on {line[DATE]}" for line in lines]
+    return {"versions": [*versions, f"{version}, now"], "rows": found}
 
 
 def _is_worse(before: list[float | None], value: float | None, more_is_better: bool) -> bool:

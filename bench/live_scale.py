@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
     processes: tuple[int, ...] = (1, 2)
     memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
     seconds: float = 0.6
-    broadcasts: int = 8
+    broadcasts: int = 6
 
 
 SHORT = Sizes()

@@ -31,6 +31,9 @@ class Part(NamedTuple):
         The section of the docs that explains a goal that was missed, as "page.md#section".
     long
         Whether only `make bench-all` runs it.
+    prepare
+        A function, written as `work` is, that compiles or installs what the part needs. It runs before the part, and
+        its time does not count.
     """
 
     name: str
@@ -39,31 +42,45 @@ class Part(NamedTuple):
     seconds: float
     why: str = ""
     long: bool = False
+    prepare: str = ""
 
+
+RULES = "bench.evidence_rules:prepare"
+PEERS = "bench.same_problem:prepare"
+RAY = "bench.places:prepare_ray"
+SERVER = "bench.service:prepare"
 
 PARTS = (
-    Part("engine", "Balanced-ETC", "bench.engine:measure", 35, "engine.md#what-it-costs"),
-    Part("evidence", "Evidence rules", "bench.evidence_rules:measure", 100, "engine.md#evidence-rules"),
-    Part("growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "engine.md#what-it-costs"),
-    Part("agents", "Ten million agents", "bench.agents:measure", 40, "scale.md#one-large-game"),
-    Part("settlements", "Settlements", "bench.settlements:measure", 20, "scale.md#settlements"),
-    Part("uneven", "Uneven games", "bench.uneven:measure", 30, "engine.md#uneven-games"),
-    Part("places", "Threads, processes and Dask", "bench.places:measure", 35, "scale.md#one-machine"),
+    Part("engine", "Balanced-ETC", "bench.engine:measure", 35, "engine.md#what-it-costs", prepare=RULES),
+    Part("evidence", "Evidence rules", "bench.evidence_rules:measure", 75, "engine.md#evidence-rules", prepare=RULES),
+    Part(
+        "growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "engine.md#what-it-costs", prepare=RULES,
+    ),
+    Part("agents", "Ten million agents", "bench.agents:measure", 35, "scale.md#one-large-game", prepare=RULES),
+    Part("settlements", "Settlements", "bench.settlements:measure", 15, "scale.md#settlements"),
+    Part("uneven", "Uneven games", "bench.uneven:measure", 15, prepare="bench.uneven:prepare"),
+    Part("places", "Threads, processes and Dask", "bench.places:measure", 30, "scale.md#one-machine", prepare=RULES),
     Part("starts", "Starts of commands and imports", "bench.starts:measure", 75, "scale.md#starts"),
-    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 80),
-    Part("service", "The live controller", "bench.service:measure", 80, "deployment.md#capacity"),
-    Part("live-scale", "The live controller by members and streams", "bench.live_scale:measure", 45, "scale-live.md"),
-    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 160, long=True),
-    Part("ray", "Ray", "bench.places:measure_ray", 100, "scale.md#many-machines", long=True),
+    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 60, prepare=PEERS),
+    Part("service", "The live controller", "bench.service:measure", 75, "deployment.md#capacity", prepare=SERVER),
+    Part(
+        "live-scale", "The live controller by members and streams", "bench.live_scale:measure", 65,
+        "scale-live.md#fan-out", prepare=SERVER,
+    ),
+    Part("waiting", "Waiting at the live controller", "bench.waiting:measure", 25, prepare=SERVER),
+    Part("asks", "Asks that end in nothing", "bench.asks:measure", 20, "scale-live.md#asks-that-find-nothing"),
+    Part("closing", "Closes, and collaborations that left the memory", "bench.closing:measure", 15),
+    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 160, long=True, prepare=RULES),
+    Part("ray", "Ray", "bench.places:measure_ray", 100, long=True, prepare=RAY),
     Part(
         "clusters", "Sweeps of 10,000 games on clusters", "bench.clusters:measure_all", 420, "scale.md#many-machines",
-        long=True,
+        long=True, prepare=RAY,
     ),
     Part(
         "live-scale-long", "The live controller at its largest", "bench.live_scale:measure_long", 400,
-        "scale-live.md", long=True,
+        "scale-live.md#fan-out", long=True, prepare=SERVER,
     ),
-    Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 80, "scale.md#starts", long=True),
+    Part("installs", "Fresh installs by extra", "bench.starts:measure_installs", 90, long=True),
 )  # fmt: skip
 
 
@@ -72,4 +89,10 @@ def yielded(work: str) -> Iterator[str | Row | Chart]:
     name, _, function = work.partition(":")
     module = importlib.import_module(name)
     yield getattr(module, "ABOUT", "")
-    yield from map(as_row_or_chart, getattr(module, function)())
+    names = set()
+    for found in map(as_row_or_chart, getattr(module, function)()):
+        name = found.what if isinstance(found, Row) else found.title
+        if name in names:
+            raise ValueError(f"two rows or charts are called {name!r}")
+        names.add(name)
+        yield found

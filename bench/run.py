@@ -5,6 +5,7 @@ that says so; the exit code is 0 in any case.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -28,8 +29,16 @@ from rich.table import Table
 import partage
 
 ALONE = {"freezing": freezing.main, "soak": soak.main}  # with tables of their own; they run only by name
+PREPARING = 300.0  # seconds
 REST = "the rest of this part"  # what a row is called that says why a part ended early
 PACKAGES = ("numpy", "numba", "joblib", "distributed", "ray", "litestar", "uvicorn")
+
+
+def prepare(work: str) -> None:
+    """Compile or install what a part needs. What fails here fails in the part again, which says so."""
+    with contextlib.suppress(TooLong, Failed):
+        for _ in elsewhere(work, seconds=PREPARING):
+            pass
 
 
 def measured(part: Part, tell=lambda row: None) -> dict:
@@ -139,7 +148,12 @@ def main(arguments=None) -> None:
     errors = Console(stderr=True)
     with Progress(*columns, TextColumn("{task.description}"), console=errors, transient=True) as bar:
         task = bar.add_task("", total=len(chosen))
+        ready = {""}
         for part in chosen:
+            if part.prepare not in ready:
+                bar.update(task, description=f"{part.name}: what it needs")
+                prepare(part.prepare)
+                ready.add(part.prepare)
             bar.update(task, description=part.name)
             parts.append(
                 measured(part, lambda row, part=part: bar.update(task, description=f"{part.name}: {row.what}"))

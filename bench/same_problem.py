@@ -4,6 +4,7 @@ Every peer plays in an environment of its own, with the versions of `bench/peers
 `results/.peers` and kept there. `bench/peers/problem.py` states the problem and the algorithms.
 """
 
+import contextlib
 import json
 import math
 import statistics
@@ -24,7 +25,8 @@ ABOUT = (
     "One learner, 10 Bernoulli arms with means 0.9, 0.8 … 0.0, 20,000 steps. All play Thompson sampling from "
     "Beta(1, 1). The peers also play UCB1, and Partage its 2-UCB, which has log T in place of log t. The mean "
     "regrets show that they solve the same problem. The last rows say how long one waits for a mean regret with a "
-    "standard error of 1 %."
+    "standard error of 1 %. There are no goals: peers change without Partage, and numpy plays 200 runs at once, "
+    "which suits the problem best."
 )
 PEERS = {"plain": "plain Python", "numpy": "numpy, 200 runs at once", "river": "river", "mabwiser": "mabwiser"}
 ALGORITHMS = {"thompson": Thompson(), "ucb1": TwoUCB()}  # what Partage plays
@@ -77,6 +79,14 @@ def python_of(name):
     """Return the Python that a peer runs on."""
     pins = environments.PINS / f"{name}.txt"
     return environments.kept(name, pins) if pins.exists() else sys.executable  # the standard library needs nothing
+
+
+def prepare():
+    """Make the environments of the peers; yield the name of each. One that fails has a row that says so."""
+    for name in PEERS:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            python_of(name)
+        yield name
 
 
 def differs(one, other):

@@ -20,6 +20,17 @@ def broken():
     raise OSError("no such thing")
 
 
+def twice():
+    yield "first", 2.0, None, False, "x"
+    yield "second", 2.0, None, False, "x"
+    yield "first", 3.0, None, False, "x"
+
+
+def prepare():
+    yield True
+    raise OSError("what is prepared may fail")
+
+
 SMALL = (
     Part("small", "A small part", "tests.bench.small_parts:measure", 120, "scale.md#starts"),
     Part("broken", "A broken part", "tests.bench.small_parts:broken", 120),

@@ -2,6 +2,7 @@
 
 import pytest
 from bench import history
+from bench.parts import PARTS
 from bench.rows import Row
 
 
@@ -36,6 +37,12 @@ def test_the_committed_file_can_be_read():
     assert all(float(value) > 0 for line in lines for name, value in line.items() if ":" in name and value)
 
 
+def test_recorded_names_belong_to_a_part_and_can_be_read_alone():
+    names = [name for line in history.read() for name in line if ":" in name]
+    assert {name.partition(":")[0] for name in names} <= {part.name for part in PARTS}
+    assert not [name for name in names if "…" in name]
+
+
 @pytest.mark.parametrize(
     ("before", "now", "more_is_better", "worse"),
     [(2.0, 2.4, False, False), (2.0, 2.6, False, True), (2.0, 1.0, False, False), (2.0, 1.5, True, True)],
@@ -43,7 +50,7 @@ def test_the_committed_file_can_be_read():
 def test_a_ratio_that_got_worse_is_marked(file, before, now, more_is_better, worse):
     history.record("0.1.0", "2026-01-01", {"engine: a": Row("a", before)}, file)
     table = history.drift({"engine: a": Row("a", now, more_is_better=more_is_better)}, "0.2.0", file)
-    assert table["versions"] == ["0.1.0", "0.2.0, now"]
+    assert table["versions"] == ["0.1.0, recorded on 2026-01-01", "0.2.0, now"]
     (row,) = table["rows"]
     assert [cell["value"] for cell in row["cells"]] == [before, now]
     assert [cell["worse"] for cell in row["cells"]] == [False, worse]
@@ -55,6 +62,14 @@ def test_a_missing_ratio_is_compared_with_the_last_one_that_exists(file):
     table = history.drift({"engine: a": Row("a", 3.0), "engine: c": Row("c", 1.0)}, "0.3.0", file)
     (row,) = table["rows"]
     assert [(cell["value"], cell["worse"]) for cell in row["cells"]] == [(1.0, False), (None, False), (3.0, True)]
+
+
+def test_a_release_is_compared_with_its_own_line(file):
+    history.record("0.2.0", "2026-02-01", {"engine: a": Row("a", 2.0)}, file)
+    table = history.drift({"engine: a": Row("a", 3.0)}, "0.2.0", file)
+    assert table["versions"] == ["0.2.0, recorded on 2026-02-01", "0.2.0, now"]
+    (row,) = table["rows"]
+    assert [(cell["value"], cell["worse"]) for cell in row["cells"]] == [(2.0, False), (3.0, True)]
 
 
 def test_without_a_release_there_is_no_drift(file):

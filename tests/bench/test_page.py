@@ -38,7 +38,7 @@ def test_every_part_is_a_function_without_required_arguments():
         assert not required, part.name
 
 
-def test_the_parts_fit_into_ten_minutes_and_all_of_them_into_twenty_five():
+def test_the_parts_fit_into_ten_minutes_and_all_of_them_into_thirty():
     assert sum(part.seconds for part in PARTS if not part.long) <= MOST == 600
     assert sum(part.seconds for part in PARTS) <= MOST_OF_ALL == 1800
 
@@ -47,6 +47,23 @@ def test_a_part_says_what_it_is_about_first():
     about, first, *_ = yielded("tests.bench.small_parts:measure")
     assert about == ABOUT
     assert first == Row("a ratio", 2.0, 3, False, "x")
+
+
+def test_rows_of_a_part_have_names_of_their_own():
+    found = yielded("tests.bench.small_parts:twice")
+    assert [next(found) for _ in range(3)][1:] == [Row("first", 2.0), Row("second", 2.0)]
+    with pytest.raises(ValueError, match="two rows or charts are called 'first'"):
+        next(found)
+
+
+def test_what_a_part_needs_is_prepared_once_and_may_fail(monkeypatch, tmp_path):
+    needs = "tests.bench.small_parts:prepare"
+    parts = [part._replace(prepare=needs) for part in SMALL if part.name != "broken"]
+    prepared = []
+    monkeypatch.setattr(run, "PARTS", parts)
+    monkeypatch.setattr(run, "prepare", lambda work, prepare=run.prepare: prepared.append(prepare(work)))
+    run.main(["--all", "--out", str(tmp_path)])
+    assert prepared == [None]
 
 
 def test_the_page_has_every_row_with_its_goal_and_verdict(small):
