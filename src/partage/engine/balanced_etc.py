@@ -38,8 +38,8 @@ from partage.engine.circles import (
 )
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import ETC, RuleTable
+from partage.engine.open_queue import advance, insert, move_to_front, new_queue, open_waiting, remove, take_next
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
-from partage.engine.sharers import first_from
 from partage.engine.tally import GameTable, clear
 
 if TYPE_CHECKING:
@@ -61,13 +61,6 @@ def play(run: "Run", rule: "BalancedETC", circles_after: np.int64 = CIRCLES_AFTE
 def rule_table(rule: "BalancedETC", table: GameTable) -> RuleTable:
     """Lay out the rule for the kernel that plays games with arms that nobody shares."""
     return RuleTable(ETC, rule.balance, 0.0, 0.0)
-
-
-class Pointers(NamedTuple):
-    """The next sharer of each arm: the agent that makes pull `lap + places[sharer]`."""
-
-    sharer: NDArray[np.int64]
-    lap: NDArray[np.int64]
 
 
 class Bounds(NamedTuple):
@@ -101,54 +94,72 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
     end = agents * game.horizon
 
     rank = ranks(tie_order)
-    pointers = Pointers(sharers.firsts[:arms].copy(), np.zeros(arms, np.int64))
+    queue = new_queue(arms, sharers.firsts)
     bounds = Bounds(np.full(arms, -math.inf), np.full(arms, math.inf), np.full(arms, -math.inf))
     reader = Reader(np.zeros(arms, np.int64), np.zeros(arms, np.uint64), np.full(arms, _NONE))
-    next_sharer, lap = pointers.sharer, pointers.lap
+    q_arms, q_pulls, ends, queued = queue.arms, queue.pulls, queue.ends, queue.queued
+    sharer, lap = queue.sharer, queue.lap
     read, word, group_of = reader.read, reader.word, reader.group_of
     mean, upper, lower = bounds.mean, bounds.upper, bounds.lower
     long = balance == 1.0 and game.horizon > circles_after
     trail = new_trail(agents, long)
     actives, n_active = np.arange(arms), arms
-    opens, n_open = np.arange(arms), arms
+    waiting, n_waiting = np.empty(arms, np.int64), np.int64(0)  # active arms that are not open
     leader = tie_order[0]
     commits = start_commits(leader, arms, outcome)
     current, commit, walked = commits.current, outcome.commit, trail.state[WALKED:]
 
-    now, place = np.int64(0), _NONE  # the next pull; the place of the last explorer
+    # The next pull, the first pull of its lap, and its place there.
+    now, lap_start, now_place = np.int64(0), np.int64(0), np.int64(0)
     least, at_least = np.int64(0), arms  # the fewest broadcasts of an active arm, and how many arms have that few
     most_open = most_open_at(balance, least)
     frozen, highest_lower, highest_arm = -math.inf, -math.inf, _NONE  # highest lower bound: of eliminated, of all
     quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
     checkpoint = np.int64(0)
+    for i in range(arms):
+        insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
+        queued[i] = True
 
     while n_active > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
-        pull, arm, at = _next_explorer(
-            now, place + 1, agents, opens, n_open, counts, rank, next_sharer, lap, firsts, places
-        )
+        if ends[1] > len(q_arms) - arms - 2:
+            move_to_front(q_arms, q_pulls, ends)
+        pull = q_pulls[ends[0]]
         if checkpoint < len(checkpoints):
             checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
         if pull >= end:
             break
 
         # 2. It explores.
-        sharer = next_sharer[arm]
-        place, now = np.int64(places[sharer]), pull + 1
-        explore[entries[sharer]] += 1
+        arm, at, place = take_next(
+            pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued
+        )
+        now, lap_start, now_place = pull + 1, pull - place, place + 1
+        explore[entries[at]] += 1
         explored_at(place, np.int64(1), current, commit)
         counts[arm] += 1
         if walked[0] >= 0:
-            walk(sharer, trail)
+            walk(at, trail)
 
         # 3. Which arms are open now. Where a round starts, whole circles may be counted at once.
+        if counts[arm] <= most_open:
+            queued[arm] = True
+            insert(
+                arm, advance(arm, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends
+            )
+        else:
+            waiting[n_waiting] = arm
+            n_waiting += 1
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
             least, at_least = least_of(actives, n_active, counts)
             most_open = most_open_at(balance, least)
-            n_open = _open_arms(actives, n_active, counts, most_open, opens)
+            n_waiting = open_waiting(
+                most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places, sharer,
+                lap, q_arms, q_pulls, ends, queued,
+            )  # fmt: skip
             if long and least >= circles_after:
-                look_for_circle(now, place + 1, agents, n_active, trail)
+                look_for_circle(now, now_place, agents, n_active, trail)
                 if trail.state[ROUNDS] > 0 and quiet > 0:
                     until = end if checkpoint == len(checkpoints) else checkpoints[checkpoint] * agents
                     circles = count_circles(
@@ -156,10 +167,10 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                     )
                     least += circles * trail.state[ROUNDS]
                     most_open = most_open_at(balance, least)
+                    lap_start += circles * trail.state[PULLS]
                     now += circles * trail.state[PULLS]
-        elif counts[arm] > most_open:
-            n_open -= 1
-            opens[at] = opens[n_open]
+                    for j in range(ends[0], ends[1]):
+                        q_pulls[j] += circles * trail.state[PULLS]
 
         # 4. Rewards, unless nothing can depend on them yet.
         if quiet > 0:
@@ -183,12 +194,16 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                 highest_lower, highest_arm = _highest(actives, n_active, lower, frozen)
             if upper[arm] <= highest_lower or (rose and _any_below(highest_lower, actives, n_active, bounds)):
                 n_active, frozen = _eliminate(
-                    highest_lower, frozen, pull // agents + 1, order[place], actives, n_active, bounds, rank, outcome
-                )
+                    highest_lower, frozen, pull // agents + 1, order[place], actives, n_active, bounds, rank, queue,
+                    outcome,
+                )  # fmt: skip
                 walked[0] = -1
                 least, at_least = least_of(actives, n_active, counts)
                 most_open = most_open_at(balance, least)
-                n_open = _open_arms(actives, n_active, counts, most_open, opens)
+                n_waiting = open_waiting(
+                    most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places,
+                    sharer, lap, q_arms, q_pulls, ends, queued,
+                )  # fmt: skip
 
             # 6. The leader.
             before = leader
@@ -211,46 +226,6 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
         _read_rewards(k0, k1, table, actives[j], counts, sums, two_log, reader, bounds)
     write_curve(checkpoint, end, checkpoints, agents, gaps, counts, commits, curve)
     finish_commits(end, order, commits, outcome)
-
-
-# --- who explores ---------------------------------------------------------------------------------------------
-
-
-@inlined
-def _next_explorer(now, now_place, agents, opens, n_open, counts, rank, sharer, lap, firsts, places):
-    """Return the next explore pull, its arm, and the arm's position in `opens`.
-
-    The first sharer of an open arm explores; if it shares several, the least-broadcast.
-    """
-    pull, arm, at = _FAR, _NONE, _NONE
-    for j in range(n_open):
-        i = opens[j]
-        next_pull = lap[i] + places[sharer[i]]
-        if next_pull < now:
-            if lap[i] < now - now_place:
-                lap[i], sharer[i] = now - now_place, firsts[i]
-            sharer[i] = first_from(places, sharer[i], firsts[i + 1], now_place)
-            if sharer[i] == firsts[i + 1]:
-                sharer[i] = firsts[i]
-                lap[i] += agents
-            next_pull = lap[i] + places[sharer[i]]
-        if next_pull < pull or (
-            next_pull == pull and (counts[i] < counts[arm] or (counts[i] == counts[arm] and rank[i] < rank[arm]))
-        ):
-            pull, arm, at = next_pull, i, j
-    return pull, arm, at
-
-
-@uncounted
-def _open_arms(actives, n_active, counts, most_open, opens):
-    """List the open arms in `opens`; return how many there are."""
-    n_open = np.int64(0)
-    for j in range(n_active):
-        arm = actives[j]
-        if counts[arm] <= most_open:
-            opens[n_open] = arm
-            n_open += 1
-    return n_open
 
 
 # --- rewards and eliminations ---------------------------------------------------------------------------------
@@ -297,7 +272,7 @@ def _any_below(highest_lower, actives, n_active, bounds):
 
 
 @uncounted
-def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds, rank, outcome):
+def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds, rank, queue, outcome):
     """Eliminate by Eq. 1; return how many arms are left, and the highest lower bound of those eliminated."""
     best = best_of_actives(actives, n_active, bounds.mean, rank)
     staying = np.int64(0)
@@ -310,6 +285,9 @@ def _eliminate(highest_lower, frozen, at_step, agent, actives, n_active, bounds,
         outcome.active[i] = False
         outcome.eliminated_step[i], outcome.eliminated_agent[i] = at_step, agent
         frozen = max(frozen, bounds.lower[i])
+        if queue.queued[i]:
+            queue.queued[i] = False
+            remove(i, queue.arms, queue.pulls, queue.ends)
     if staying == 0:  # never eliminate all of them
         actives[0], staying = best, np.int64(1)
         outcome.active[best] = True

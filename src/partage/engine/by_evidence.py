@@ -21,7 +21,7 @@ from partage.engine.commits import change_leader, explored_at, finish_commits, s
 from partage.engine.decisions import IMED, RuleTable, new_case, open_arms
 from partage.engine.evidence_table import SIZE, evidence_between, loss_of, margin, own_terms, tables
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, requeue, take_next
-from partage.engine.quiet import CLOSED, CONTENDER, FROM, GONE, STOPPED, TRIED_FIRST, longest_quiet
+from partage.engine.quiet import CLOSED, CONTENDER, FROM, GONE, STOPPED, TRIED_FIRST, longest_quiet, next_pause, pays
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.stretch_circles import (
     AT,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _TICKS = np.array(TICKS)
 _BLOCK = 32
-_LONGEST_PAUSE = np.int64(2**13)  # broadcasts between two looks for a quiet stretch
 _WIDTH = 0.1  # of a box, in standard deviations of the leader's sum
 
 
@@ -164,7 +163,8 @@ def _explore(
     asleep_least, asleep_pace, slowest, off, enough = math.inf, math.inf, math.inf, 0.0, 0.0
     low, low_total, high, high_total = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     low_own, high_own, least_loss, most_loss = 0.0, 0.0, 0.0, 0.0
-    quiet, longest, patience, pause, n_few = np.int64(0), np.int64(64), np.int64(0), 64 + 4 * arms, np.int64(0)
+    quiet, longest, patience, n_few = np.int64(0), np.int64(64), np.int64(0), np.int64(0)
+    skipped, pause = np.int64(0), next_pause(_FAR, np.int64(0), arms)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
         queued[i] = True
@@ -192,7 +192,9 @@ def _explore(
                 dearest = 2.0 * price
             if quiet > 0:
                 longest = _read_rewards(k0, k1, table, counts, sums, read, records, power)
-                quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
+                pause = next_pause(skipped, pause, arms)
+                patience = np.int64(0) if pays(skipped, arms) else pause
+                quiet, highest = np.int64(0), _highest_but(leader, mean)
         else:
             if checkpoint < len(checkpoints):
                 checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
@@ -212,6 +214,7 @@ def _explore(
             # 3. In a quiet stretch, counts alone say which arms are open, and rewards are read when it ends.
             if quiet > 0:
                 if counts[arm] - read[arm] < quiet:
+                    skipped += 1
                     if arm != leader:
                         most = max(most, counts[arm])
                     n_open = reopen_by_counts(
@@ -231,14 +234,16 @@ def _explore(
                             pulls = repeat(
                                 times, now, leader, few, n_few, sharers, counts, read, queue, path, current, outcome
                             )
-                            now, lap_start = now + pulls, lap_start + pulls
+                            now, lap_start, skipped = now + pulls, lap_start + pulls, skipped + pulls
                             for j in range(n_few):
                                 most = max(most, counts[few[j]])
                             top = max(top, most, counts[leader])
                     continue
                 give_up(quiet, path)
                 longest = _read_rewards(k0, k1, table, counts, sums, read, records, power)
-                quiet, patience, highest = np.int64(0), np.int64(0), _highest_but(leader, mean)
+                pause = next_pause(skipped, pause, arms)
+                patience = np.int64(0) if pays(skipped, arms) else pause
+                quiet, highest = np.int64(0), _highest_but(leader, mean)
                 anew, relevel, all_wake = True, True, True
             else:
                 reward = next_reward(k0, k1, table, arm, counts[arm] - 1, TAPE, word, group_of)
@@ -295,7 +300,7 @@ def _explore(
             ):
                 low, low_total, high, high_total = _box(ahead, ahead_total)
                 low_own, high_own = own_terms(low, low_total, power), own_terms(high, high_total, power)
-                if high < SIZE:
+                if not by_clock:
                     least_loss, most_loss = _losses_in_box(low, low_total, high, high_total, losses, halves)
                 n_awake, n_asleep, asleep_most, rebuilt = np.int64(0), np.int64(0), np.int64(0), True
                 asleep_least, asleep_pace = math.inf, math.inf
@@ -330,15 +335,9 @@ def _explore(
             elif arm != leader:
                 most = max(most, counts[arm])
             stays = False  # asleep, and open wherever in the box the leader's record is
-            if (
-                not everything
-                and slot[arm] < 0
-                and opened[arm]
-                and counts[arm] <= ahead
-                and counts[arm] + high < SIZE
-            ):
+            if not everything and slot[arm] < 0 and opened[arm] and counts[arm] <= ahead:
                 largest = evidence_between(counts[arm], total[arm], own[arm], high, high_total, high_own, power)
-                stays = largest < anchor[arm] - logs[counts[arm]] - 2.0 * slip
+                stays = largest < anchor[arm] - _log_of(counts[arm], logs) - 2.0 * slip
             if stays:
                 level[arm] = -math.inf
                 requeue(
@@ -516,7 +515,7 @@ def _explore(
                 while j > 0:
                     j -= 1
                     i = awake[j] if rebuilt else arm
-                    if opened[i] or state[i] == STOPPED or counts[i] + high >= SIZE:
+                    if opened[i] or state[i] == STOPPED:
                         continue
                     least, largest = _evidence_in_box(
                         counts[i], total[i], own[i], low, low_total, low_own, high, high_total, high_own, power
@@ -556,8 +555,9 @@ def _explore(
                 k0, k1, table, rule, clock, price, min(max(TRIED_FIRST, 2 * longest), until - now), leader, counts,
                 total, state, modes, records.lowest, records.highest,
             )  # fmt: skip
-            pause = 64 + 4 * arms if quiet > 0 else min(2 * pause, _LONGEST_PAUSE)
-            longest, patience, n_few = quiet, pause, np.int64(0)
+            longest, n_few, skipped = quiet, np.int64(0), np.int64(0)
+            if quiet == 0:
+                patience = pause = next_pause(skipped, pause, arms)
             if quiet > 0:
                 for i in range(arms):
                     read[i] = counts[i]
@@ -603,7 +603,20 @@ def _losses_in_box(low, low_total, high, high_total, losses, halves):
     """Return the least and the largest mixture loss that a record in the box can have."""
     series = 1.0 / (12.0 * low)
     fewest_failures = low * (high - high_total) // high
-    return losses[low] - series, losses[high] + series - halves[low_total] - halves[fewest_failures]
+    most = _loss_of(high, losses) + series - _half_of(low_total, halves) - _half_of(fewest_failures, halves)
+    return _loss_of(low, losses) - series, most
+
+
+@inlined
+def _loss_of(count, losses):
+    """Return a number of the table, or one that is at most 1 / (12 count) off it."""
+    return losses[count] if count < SIZE else 0.5 * math.log(0.5 * math.pi * count)
+
+
+@inlined
+def _half_of(x, halves):
+    """Return a number of the table, or a lower one."""
+    return halves[x] if x < SIZE else -1.0 / (24.0 * x)
 
 
 @inlined
@@ -612,11 +625,9 @@ def _evidence_in_box(count, total, own, low, low_total, low_own, high, high_tota
 
     It rises with the leader's count and with its mean, as long as that is the higher one.
     """
-    least, largest = 0.0, math.inf
-    if count + high < SIZE:
-        largest = evidence_between(count, total, own, high, high_total, high_own, power)
-        if total * low < low_total * count:
-            least = evidence_between(count, total, own, low, low_total, low_own, power)
+    least, largest = 0.0, evidence_between(count, total, own, high, high_total, high_own, power)
+    if total * low < low_total * count:
+        least = evidence_between(count, total, own, low, low_total, low_own, power)
     return least, largest
 
 

@@ -51,7 +51,7 @@ from partage.engine.intervals import (
     set_points,
     take_out,
 )
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove, take_next
+from partage.engine.open_queue import advance, insert, move_to_front, new_queue, open_waiting, remove, take_next
 from partage.engine.quiet import band
 from partage.engine.rewards import TAPE, add_rewards, bernoulli_word, next_reward, ones, ranks
 from partage.engine.tally import GameTable, clear
@@ -212,7 +212,7 @@ def _explore(
         if at_least == 0:
             least, at_least = least_of(actives, n_active, counts)
             most_open = most_open_at(balance, least)
-            n_waiting = _open_waiting(
+            n_waiting = open_waiting(
                 most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places, sharer,
                 lap, q_arms, q_pulls, ends, queued,
             )  # fmt: skip
@@ -299,7 +299,7 @@ def _explore(
                 walked[WALKED] = -1
                 least, at_least = least_of(actives, n_active, counts)
                 most_open = most_open_at(balance, least)
-                n_waiting = _open_waiting(
+                n_waiting = open_waiting(
                     most_open, n_waiting, waiting, counts, active, lap_start, now_place, agents, firsts, places,
                     sharer, lap, q_arms, q_pulls, ends, queued,
                 )  # fmt: skip
@@ -351,27 +351,6 @@ def _explore(
         else:
             _read_rewards(k0, k1, table, actives[j], counts, sums, tables, records, intervals)
     return checkpoint
-
-
-# --- which arms are open --------------------------------------------------------------------------------------
-
-
-@uncounted
-def _open_waiting(
-    most_open, n_waiting, waiting, counts, active, lap_start, place, agents, firsts, places, sharer, lap, q_arms,
-    q_pulls, ends, queued,
-):  # fmt: skip
-    """Put the waiting arms that are open now into the queue; return how many wait on."""
-    left = np.int64(0)
-    for j in range(n_waiting):
-        arm = waiting[j]
-        if active[arm] and counts[arm] <= most_open:
-            queued[arm] = True
-            insert(arm, advance(arm, lap_start, place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-        elif active[arm]:
-            waiting[left] = arm
-            left += 1
-    return left
 
 
 # --- while all is calm ----------------------------------------------------------------------------------------

@@ -112,6 +112,24 @@ def take_next(pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q
 
 
 @uncounted
+def open_waiting(
+    most_open, n_waiting, waiting, counts, active, lap_start, place, agents, firsts, places, sharer, lap, q_arms,
+    q_pulls, ends, queued,
+):  # fmt: skip
+    """Put the waiting arms that are open now into the queue; return how many wait on."""
+    left = np.int64(0)
+    for j in range(n_waiting):
+        arm = waiting[j]
+        if active[arm] and counts[arm] <= most_open:
+            queued[arm] = True
+            insert(arm, advance(arm, lap_start, place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
+        elif active[arm]:
+            waiting[left] = arm
+            left += 1
+    return left
+
+
+@uncounted
 def remove(arm, q_arms, q_pulls, ends):
     """Take an arm out of the queue."""
     at = ends[_HEAD]

@@ -21,7 +21,20 @@ GONE, STOPPED, CONTENDER = np.int8(0), np.int8(1), np.int8(2)
 FROM = np.int64(1000)  # broadcasts of an arm from which on stretches are looked for
 TRIED_FIRST = np.int64(128)  # rewards of the first stretch; later ones have up to twice those of the last
 _SHORTEST, _LONGEST = np.int64(16), np.int64(2**40)
+_LONGEST_PAUSE = np.int64(2**13)  # broadcasts between two searches, with few arms
 _FEW, _MANY = np.int64(8), np.int64(64)  # rewards between two means that are read ahead, of a short and a long record
+
+
+@inlined
+def pays(skipped, arms):
+    """Whether a stretch skipped enough broadcasts to pay for the search, and for waking all arms at its end."""
+    return skipped > 4 * arms
+
+
+@inlined
+def next_pause(skipped, pause, arms):
+    """Return after how many broadcasts to search again: after twice as many as last time if that did not pay."""
+    return 64 + 4 * arms if pays(skipped, arms) else min(2 * pause, _LONGEST_PAUSE + 256 * arms)
 
 
 @uncounted
