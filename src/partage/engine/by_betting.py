@@ -35,7 +35,18 @@ from partage.engine.bet_tables import (
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import RuleTable, new_case, open_arms
 from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove, requeue, take_next
-from partage.engine.quiet import BY_COUNTS, CLOSED, CONTENDER, FROM, GONE, OPEN, STOPPED, TRIED_FIRST
+from partage.engine.quiet import (
+    BY_COUNTS,
+    CLOSED,
+    CONTENDER,
+    FROM,
+    GONE,
+    OPEN,
+    STOPPED,
+    TRIED_FIRST,
+    next_pause,
+    pays,
+)
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.stretch_circles import (
     AT,
@@ -185,6 +196,7 @@ def _explore(
     checkpoint, clock, tick, left = np.int64(0), np.int64(0), np.int64(0), np.float64(all_pulls)
     most, n_open, witness, n_todo, free, spread = np.int64(1), arms, _NONE, np.int64(0), 0.0, 0.0
     quiet, longest, patience, n_few = np.int64(0), np.int64(64), FROM, np.int64(0)
+    skipped, pause = np.int64(0), next_pause(_FAR, np.int64(0), arms)
     for i in range(arms):
         insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
         queued[i] = True
@@ -205,7 +217,9 @@ def _explore(
                 continue
             if quiet > 0:
                 longest = _end_quiet(k0, k1, table, leader, counts, sums, alive, n_alive, records, rows)
-                quiet, was_led, patience, highest = np.int64(0), True, np.int64(0), 1.0
+                pause = next_pause(skipped, pause, arms)
+                patience = np.int64(0) if pays(skipped, arms) else pause
+                quiet, was_led, highest = np.int64(0), True, 1.0
         else:
             if checkpoint < len(checkpoints):
                 checkpoint = write_curve(checkpoint, pull, checkpoints, agents, gaps, counts, commits, curve)
@@ -223,6 +237,7 @@ def _explore(
                 # In a quiet stretch, counts alone say which arms are open, and rewards are read when it ends.
                 counts[arm] += 1
                 if counts[arm] - read[arm] < quiet:
+                    skipped += 1
                     if arm != leader:
                         most = max(most, counts[arm])
                     n_open = reopen_by_counts(
@@ -242,13 +257,15 @@ def _explore(
                             pulls = repeat(
                                 times, now, leader, few, n_few, sharers, counts, read, queue, path, current, outcome
                             )
-                            now, lap_start = now + pulls, lap_start + pulls
+                            now, lap_start, skipped = now + pulls, lap_start + pulls, skipped + pulls
                             for j in range(n_few):
                                 most = max(most, counts[few[j]])
                     continue
                 give_up(quiet, path)
                 longest = _end_quiet(k0, k1, table, leader, counts, sums, alive, n_alive, records, rows)
-                quiet, was_led, patience, highest = np.int64(0), True, np.int64(0), 1.0
+                pause = next_pause(skipped, pause, arms)
+                patience = np.int64(0) if pays(skipped, arms) else pause
+                quiet, was_led, highest = np.int64(0), True, 1.0
                 recount = True
             else:
                 ended = False
@@ -529,7 +546,7 @@ def _explore(
         # 9. How long rewards need not be read.
         patience -= 1
         if patience <= 0:
-            patience, n_few = 512 + 4 * arms, np.int64(0)
+            n_few, skipped = np.int64(0), np.int64(0)
             if sure and n_unseen == 0 and n_worth == n_alive and max(ahead, most) >= FROM and ends[1] > ends[0]:
                 for j in range(n_alive):
                     i = alive[j]
@@ -550,6 +567,8 @@ def _explore(
                     longest = quiet
                     if quiet > 0:
                         start_path(quiet, now, now_place, most, opened, path)
+            if quiet == 0:
+                patience = pause = next_pause(np.int64(0), pause, arms)
     if quiet > 0:
         _end_quiet(k0, k1, table, leader, counts, sums, alive, n_alive, records, rows)
     return checkpoint
