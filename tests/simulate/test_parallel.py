@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.packages import needed
 
 import partage
 from partage.simulate import parallel
@@ -40,7 +41,7 @@ def test_processes_give_the_figures_of_threads(game):
 
 
 def test_a_dask_cluster_gives_the_figures_of_threads():
-    distributed = pytest.importorskip("distributed")
+    distributed = needed("distributed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
@@ -49,7 +50,7 @@ def test_a_dask_cluster_gives_the_figures_of_threads():
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
-    pytest.importorskip("distributed")
+    needed("distributed")
     monkeypatch.setattr(parallel, "PATIENCE", 1)
     with pytest.raises(partage.PartageError, match=r"Dask scheduler at tcp://127\.0\.0\.1:1 cannot be reached"):
         partage.play(GAME, partage.BalancedETC(), runs=2, on="dask=tcp://127.0.0.1:1")

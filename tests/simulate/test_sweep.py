@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.packages import needed
 
 import partage
 from partage import BalancedETC, Game, Sharing, bernoulli, play, sweep
@@ -139,7 +140,7 @@ def test_a_bar_tells_done_left_and_failed(monkeypatch):
 
 def test_a_lost_worker_changes_no_bit():
     """Of two worker processes of a Dask cluster, one is killed when the first part is finished."""
-    distributed = pytest.importorskip("distributed")
+    distributed = needed("distributed")
     games = GAMES * 12
     expected = bits(sweep(games, BalancedETC(), runs=20, seed=3))
     with distributed.LocalCluster(
