@@ -19,7 +19,7 @@ from rich.table import Table
 from partage.board import Record
 from partage.ledger.fields import MOST_PAID_ARMS, MOST_PLAYED_ARMS
 from partage.ledger.members import Member
-from partage.ledger.messages import NewCollaboration
+from partage.ledger.messages import NewCollaboration, SettlementView
 from partage.service.runtime.controller import Controller
 from partage.service.store import open_store
 
@@ -38,10 +38,24 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Seconds until a close is answered, and the longest that the event loop stood still, in milliseconds."""
+    """What a close took, and what it settled.
+
+    Attributes
+    ----------
+    seconds
+        Until it was answered.
+    pause
+        The longest that the event loop stood still, in milliseconds.
+    looks
+        How often the event loop was looked at meanwhile.
+    view
+        The settlement.
+    """
 
     seconds: float
     pause: float
+    looks: int
+    view: SettlementView
 
 
 CASES = (
@@ -88,14 +102,14 @@ async def _measure(case: Case, folder: Path) -> Measured:
     gc.freeze()  # as the server does at its start
     watching = asyncio.ensure_future(watch())
     await asyncio.sleep(10 * TICK)
-    began = perf_counter()
-    await controller.settlements.close(id)
-    seconds = perf_counter() - began
+    began, before = perf_counter(), len(pauses)
+    view = await controller.settlements.close(id)
+    seconds, looks = perf_counter() - began, len(pauses) - before
     over.set()
     await watching
     await controller.stop()
     gc.unfreeze()
-    return Measured(seconds, 1000 * max(pauses))
+    return Measured(seconds, 1000 * max(pauses), looks, view)
 
 
 def _fill(state, case):

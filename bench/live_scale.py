@@ -58,6 +58,7 @@ class Sizes(NamedTuple):
     memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
     seconds: float = 0.6
     broadcasts: int = 6
+    pause: float = 0.25  # seconds after a broadcast, in which its boards reach all streams
 
 
 SHORT = Sizes()
@@ -214,14 +215,14 @@ def broadcast(client, path, token, times, pause):
     return sorted(found)
 
 
-def fan_out(client, port, process, streams, arms, patches, times, seconds=0.0):
+def fan_out(client, port, process, streams, arms, patches, sizes, seconds=0.0):
     """Return what one broadcast costs the server, in seconds of processor time, with so many streams open.
 
     What they cost while nothing happens is `idle`, in seconds per second, and is not part of it. Also events per
     stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99. With `seconds`, also
     `busy`: the rate and the latencies of members that ask and tell without a pause for so long.
     """
-    pause = max(0.25, streams / 4000)  # so that each board reaches all streams
+    pause, times = max(sizes.pause, streams / 4000), sizes.broadcasts
     path, tokens = collaboration(client, BUSY if seconds else 1, arms)
     broadcast(client, path, tokens[0], 5, 0.0)
     opened = Streams(port, path, streams, patches)
@@ -257,7 +258,7 @@ def fan_out_rows(client, port, process, sizes):
     """Yield the cost of a broadcast and the latencies by number of streams, and of patches for 1,000 arms."""
     costs = []
     for streams in sizes.streams:
-        found = fan_out(client, port, process, streams, 10, True, sizes.broadcasts, sizes.seconds)
+        found = fan_out(client, port, process, streams, 10, True, sizes, sizes.seconds)
         what = f"{streams:,} streams, 10 arms"
         yield f"{what}: processor time of an event, patches", found["microseconds"], 100, False, "µs"
         yield f"{what}: processor time of a broadcast", found["seconds"] * 1e3, None, False, "ms"
@@ -274,8 +275,7 @@ def fan_out_rows(client, port, process, sizes):
         (Line("patches", tuple(costs)),),
     )
     whole, patch = (
-        fan_out(client, port, process, sizes.arms_streams, 1000, patches, sizes.broadcasts)
-        for patches in (False, True)
+        fan_out(client, port, process, sizes.arms_streams, 1000, patches, sizes) for patches in (False, True)
     )
     what = f"1,000 arms, {sizes.arms_streams} streams"
     yield f"{what}: bytes of an event, whole boards", whole["bytes"], None, False, "bytes"
@@ -441,7 +441,7 @@ def cycles(port, process, plan, seconds, batches=BATCHES):
     return wall, used
 
 
-def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES):
+def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES, connections=256):
     """Yield latencies by rate of arrival, measured and as the queue in batches has them, and a chart of both.
 
     The time of a batch of k is a + b k, fitted to connections without a pause: all of them are one batch. The loads
@@ -449,8 +449,8 @@ def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES):
     """
     _allow_files()
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
-        plan = plan_of(*collaboration(client, 256))
-        load(port, plan[:64], 1)
+        plan = plan_of(*collaboration(client, connections))
+        load(port, plan[:64], seconds / 4)
         wall, used = cycles(port, process, plan, seconds / 2, batches)
         a, b = fitted(wall)
         yield "a batch of k requests takes a + b k: a", a * 1e6, None, False, "µs"

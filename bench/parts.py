@@ -51,26 +51,32 @@ RAY = "bench.places:prepare_ray"
 SERVER = "bench.service:prepare"
 
 PARTS = (
-    Part("engine", "Balanced-ETC", "bench.engine:measure", 35, "engine.md#what-it-costs", prepare=RULES),
-    Part("evidence", "Evidence rules", "bench.evidence_rules:measure", 75, "engine.md#evidence-rules", prepare=RULES),
+    Part("engine", "Balanced-ETC", "bench.engine:measure", 30, "engine.md#what-it-costs", prepare=RULES),
+    Part("evidence", "Evidence rules", "bench.evidence_rules:measure", 70, "engine.md#evidence-rules", prepare=RULES),
     Part(
-        "growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "engine.md#what-it-costs", prepare=RULES,
+        "growth", "Growth in T, M, N and 1/gap", "bench.growth:measure", 60, "scale.md#growth", prepare=RULES,
     ),
-    Part("agents", "Ten million agents", "bench.agents:measure", 35, "scale.md#one-large-game", prepare=RULES),
+    Part("agents", "Ten million agents", "bench.agents:measure", 30, "scale.md#one-large-game", prepare=RULES),
     Part("settlements", "Settlements", "bench.settlements:measure", 15, "scale.md#settlements"),
     Part("uneven", "Uneven games", "bench.uneven:measure", 15, prepare="bench.uneven:prepare"),
-    Part("places", "Threads, processes and Dask", "bench.places:measure", 30, "scale.md#one-machine", prepare=RULES),
+    Part("places", "Threads, processes and Dask", "bench.places:measure", 40, "scale.md#one-machine", prepare=RULES),
     Part("starts", "Starts of commands and imports", "bench.starts:measure", 75, "scale.md#starts"),
-    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 60, prepare=PEERS),
-    Part("service", "The live controller", "bench.service:measure", 75, "deployment.md#capacity", prepare=SERVER),
+    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 75, prepare=PEERS),
+    Part("service", "The live controller", "bench.service:measure", 70, "deployment.md#capacity", prepare=SERVER),
     Part(
-        "live-scale", "The live controller by members and streams", "bench.live_scale:measure", 65,
+        "live-scale", "The live controller by members and streams", "bench.live_scale:measure", 60,
         "scale-live.md#fan-out", prepare=SERVER,
     ),
     Part("waiting", "Waiting at the live controller", "bench.waiting:measure", 25, prepare=SERVER),
     Part("asks", "Asks that end in nothing", "bench.asks:measure", 20, "scale-live.md#asks-that-find-nothing"),
-    Part("closing", "Closes, and collaborations that left the memory", "bench.closing:measure", 15),
-    Part("growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 160, long=True, prepare=RULES),
+    Part(
+        "closing", "Closes, and collaborations that left the memory", "bench.closing:measure", 15,
+        "deployment.md#under-attack",
+    ),
+    Part(
+        "growth-long", "Growth, all rules and sizes", "bench.growth:measure_long", 160, "scale.md#growth",
+        long=True, prepare=RULES,
+    ),
     Part("ray", "Ray", "bench.places:measure_ray", 100, long=True, prepare=RAY),
     Part(
         "clusters", "Sweeps of 10,000 games on clusters", "bench.clusters:measure_all", 420, "scale.md#many-machines",

@@ -11,6 +11,6 @@ LOADS = (0.1, 0.3, 0.5, 0.7)
 BATCHES = (1, 4, 16, 64)
 
 
-def measure(loads=LOADS, seconds=1.5, batches=BATCHES):
+def measure(loads=LOADS, seconds=1.5, batches=BATCHES, connections=256):
     """Yield a short curve; `make bench-all` measures a longer one."""
-    yield from curve_rows(loads, seconds, batches)
+    yield from curve_rows(loads, seconds, batches, connections)

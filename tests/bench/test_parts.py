@@ -33,6 +33,7 @@ TINY = live_scale.Sizes(
     memory=((2, 3, 2),),
     seconds=0.1,
     broadcasts=2,
+    pause=0.05,
 )
 
 
@@ -45,6 +46,11 @@ def rows_of(found):
     assert len(by_name) == len(rows)
     assert all(row.measured is not None and math.isfinite(row.measured) for row in rows), rows
     return by_name, {chart.title: chart for chart in charts}
+
+
+def have_no_goal(rows):
+    """Whether no row has a goal, so that its part needs no section that explains a missed one."""
+    return all(row.goal is None for row in rows)
 
 
 def test_engine(monkeypatch):
@@ -70,6 +76,7 @@ def test_uneven():
     rows, charts = rows_of(uneven.measure(horizon=200, repeats=1, most=4))
     assert {name.partition(":")[0] for name in rows} == {"balanced-etc", "balanced-glr", "network-glr"}
     assert len(rows) == 3 * (len(uneven.features(200)) - 1)
+    assert have_no_goal(rows.values())
     (chart,) = charts.values()
     assert [len(line.points) for line in chart.lines] == [1, 1, 1]
 
@@ -79,6 +86,21 @@ def test_places():
     assert {place: len(seconds) for place, seconds in found.items()} == {("threads", 1): 2, ("threads", 2): 2}
     (row,) = places.started("dask", "no_such_package")
     assert row.note == "not measured: no_such_package is not installed"
+
+
+def test_a_cluster_that_is_started_for_the_runs(monkeypatch):
+    threads = {place: [1.0, 2.0] for place in (("threads", 2), ("ray", 2))}
+    monkeypatch.setattr(places, "waits", lambda *_: threads)
+    rows, _ = rows_of(places.started("ray", "math"))
+    assert have_no_goal(rows.values())
+
+
+def test_fresh_installs(monkeypatch):
+    monkeypatch.setattr(starts, "fresh_environment", lambda folder, extra: sys.executable)
+    monkeypatch.setattr(starts, "IMPORTS", {"base": ("math",)})
+    rows, _ = rows_of(starts.measure_installs(("base",)))
+    assert list(rows) == ["a fresh install of base", "import math in a fresh install of base, warm"]
+    assert have_no_goal(rows.values())
 
 
 def test_a_cluster_that_cannot_be_measured_says_why_and_the_next_one_is_measured(monkeypatch):
@@ -124,6 +146,7 @@ def test_peers(monkeypatch):
     monkeypatch.setattr(same_problem, "of_groups", lambda: ())
     rows, _ = rows_of(same_problem.measure(("plain",), seconds=0.05, steps=50))
     assert {"Thompson sampling: a run of plain Python / of Partage"} <= set(rows)
+    assert have_no_goal(rows.values())
     assert same_problem.python_of("plain") == sys.executable
 
 
@@ -159,8 +182,9 @@ def test_live_scale():
 
 
 def test_waiting():
-    rows, charts = rows_of(waiting.measure(loads=(0.05, 0.1), seconds=0.2, batches=(1, 4)))
+    rows, charts = rows_of(waiting.measure(loads=(0.05, 0.1), seconds=0.1, batches=(1, 4), connections=8))
     (chart,) = charts.values()
+    assert have_no_goal(rows.values())
     assert "5% of the most requests: mean latency, measured / queue" in rows
     assert {line.label for line in chart.lines} == {
         "mean, measured", "mean, by the queue", "p99, measured", "p99, by the queue",
