@@ -394,7 +394,10 @@ class BernoulliTable(RewardTable):
 
 def reward_table(arms: Sequence[Arm]) -> RewardTable:
     """Return the arms as arrays."""
-    kind = BernoulliTable if all(arm.kind == BERNOULLI for arm in arms) else RewardTable
+    if all(arm.kind == BERNOULLI for arm in arms):
+        means, none = np.array([arm.mean for arm in arms], np.float64), np.zeros(0)
+        starts_at = np.zeros(len(means) + 1, np.int64)
+        return BernoulliTable(np.full(len(means), BERNOULLI), means, np.zeros(len(means)), starts_at, none, none)
     rows: list[Arm] = list(arms)
     values: list[float] = []
     cumulated: list[float] = []
@@ -411,7 +414,7 @@ def reward_table(arms: Sequence[Arm]) -> RewardTable:
         if isinstance(arm, Mixture):
             rows += [_as_part(part) for part in arm.parts]
         starts.append(len(values))
-    return kind(
+    return RewardTable(
         np.array([arm.kind for arm in rows], dtype=np.int64),
         np.array([arm.parameters[0] for arm in rows], dtype=np.float64),
         np.array([arm.parameters[1] for arm in rows], dtype=np.float64),
