@@ -71,7 +71,7 @@ def sweep(name, cases):
         yield [value / runs for value in repeats]
 
 
-def measure(sizes=SIZES, rules=SHOWN, each=2.0, seconds=42.0):
+def measure(sizes=SIZES, rules=SHOWN, each=4.0, seconds=42.0):
     """Yield rows with the ratio of the ends and the largest size of each axis, and a chart for each axis."""
     lines = {axis: [] for axis in sizes}
     notes = {axis: [] for axis in sizes}

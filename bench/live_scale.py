@@ -285,6 +285,15 @@ def fan_out_rows(client, port, process, sizes):
     yield f"{what}: processor time of a broadcast, whole boards / patches", ratio, None, True, "x"
 
 
+def counted(number, what):
+    """Return a number of things in words.
+
+    >>> counted(1, "member"), counted(1000, "server process")
+    ('1 member', '1,000 server processes')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("s") else "s")
+
+
 def rate_rows(what, found):
     """Yield the rate and the latencies of a load."""
     yield f"{what}: asks and tells", found["rate"], None, True, "/s"
@@ -317,7 +326,7 @@ def spread_rows(client, port, process, sizes):
         cpu = processor_seconds(process)
         found = load(port, chosen, sizes.seconds)
         used = (processor_seconds(process) - cpu) / (sizes.seconds + WARM)
-        what = f"{total:,} collaborations, {len(chosen)} connections"
+        what = f"{counted(total, 'collaboration')}, {len(chosen)} connections"
         yield from rate_rows(what, found)
         yield f"{what}: processor time of a request", used / found["rate"] * 1e6, None, False, "µs"
 
@@ -327,11 +336,11 @@ def member_rows(client, port, sizes):
     found = {}
     for members in sizes.members:
         found[members] = load(port, plan_of(*collaboration(client, members)), sizes.seconds)
-        yield from rate_rows(f"{members:,} members that ask and tell without a pause", found[members])
+        yield from rate_rows(f"{counted(members, 'member')} without a pause", found[members])
     lines = tuple(
         Line(what, tuple(Point.of(members, [one[what]]) for members, one in found.items())) for what in ("p50", "p99")
     )
-    yield Chart("Latency by members that ask and tell without a pause", "members", "latency, ms", lines)
+    yield Chart("Latency by members without a pause", "members", "latency, ms", lines)
 
 
 def process_rows(sizes):
@@ -344,7 +353,7 @@ def process_rows(sizes):
             with cluster.database() as url, server(url, workers) as (client, port, _):
                 plan = [one for _ in range(8) for one in plan_of(*collaboration(client, 8))]
                 found = load(port, plan, sizes.seconds)
-                yield from rate_rows(f"PostgreSQL, 8 collaborations, {workers} processes", found)
+                yield from rate_rows(f"PostgreSQL, 8 collaborations, {counted(workers, 'server process')}", found)
 
 
 def measure(sizes=SHORT):
