@@ -61,13 +61,13 @@ PARTS = (
     Part("uneven", "Uneven games", "bench.uneven:measure", 15, prepare="bench.uneven:prepare"),
     Part("places", "Threads, processes and Dask", "bench.places:measure", 40, "scale.md#one-machine", prepare=RULES),
     Part("starts", "Starts of commands and imports", "bench.starts:measure", 75, "scale.md#starts"),
-    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 75, prepare=PEERS),
-    Part("service", "The live controller", "bench.service:measure", 70, "deployment.md#capacity", prepare=SERVER),
+    Part("peers", "Peers, and seconds to 1 %", "bench.same_problem:measure", 65, prepare=PEERS),
+    Part("service", "The live controller", "bench.service:measure", 75, "deployment.md#capacity", prepare=SERVER),
     Part(
         "live-scale", "The live controller by members and streams", "bench.live_scale:measure", 60,
         "scale-live.md#fan-out", prepare=SERVER,
     ),
-    Part("waiting", "Waiting at the live controller", "bench.waiting:measure", 25, prepare=SERVER),
+    Part("waiting", "Waiting at the live controller", "bench.waiting:measure", 30, prepare=SERVER),
     Part("asks", "Asks that end in nothing", "bench.asks:measure", 20, "scale-live.md#asks-that-find-nothing"),
     Part(
         "closing", "Closes, and collaborations that left the memory", "bench.closing:measure", 15,

@@ -28,7 +28,7 @@ class Row(msgspec.Struct, frozen=True, tag="row"):
     more_is_better
         Whether larger values are better.
     unit
-        "x" for a ratio of two measurements of the same repeat, otherwise e.g. "ms".
+        "x" for a ratio of two measurements of one run of the bench, which is recorded; otherwise e.g. "ms".
     low, high
         The lowest and the highest of the repeats.
     repeats
