@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import INTERRUPTIBLE, without_compiling
+from tests.support.packages import needed
 from tests.support.patience import PATIENCE
 from typer.testing import CliRunner
 
@@ -64,6 +65,20 @@ def test_json_is_one_object_and_the_same_again(mine, tmp_path):
     assert one["claims"][0]["at_least"] is None
     assert Path(one["files"][0]).name == "report.html"
     assert (tmp_path / "a" / "horizon.csv").read_bytes() == (tmp_path / "b" / "horizon.csv").read_bytes()
+
+
+def test_a_dask_cluster_gives_the_same_files(mine, tmp_path):
+    """Two worker processes, reached by the address of their scheduler."""
+    distributed = needed("distributed")
+    arguments = ["reproduce", mine, "--runs", 20, "--seed", 5, "--json"]
+    here = call(*arguments, "--out", tmp_path / "here")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        there = call(*arguments, "--out", tmp_path / "there", "--on", f"dask={cluster.scheduler_address}")
+    assert there.exit_code == 0, there.output
+    assert json.loads(there.stdout)["claims"] == json.loads(here.stdout)["claims"]
+    assert (tmp_path / "there" / "horizon.csv").read_bytes() == (tmp_path / "here" / "horizon.csv").read_bytes()
 
 
 def test_a_single_run_decides_nothing(mine, tmp_path):
