@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 PLAYS_HIDDEN_ARMS = False
 
-_NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
+_NONE = np.int64(-1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
 _MARGIN = 1e-9  # safety margin of a quiet stretch, far above rounding errors
 

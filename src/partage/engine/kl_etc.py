@@ -1,8 +1,9 @@
 """KL-ETC, jumping from broadcast to broadcast as `partage.engine.balanced_etc` does.
 
 On Bernoulli arms most broadcasts compare no arms: intervals that meet show that nothing is separated
-(`partage.engine.intervals`), open arms wait in a queue, and there are quiet stretches and circles. Other arms are
-played by `broadcast_by_broadcast`, and games in which members may lie by `bounded`.
+(`partage.engine.intervals`), and while all is calm, arms are read ahead, each up to its last reward that changes
+nothing. Open arms wait in a queue, and long records have quiet stretches and circles. Other arms are played by
+`broadcast_by_broadcast`, and games in which members may lie by `bounded`.
 """
 
 import math
@@ -63,12 +64,12 @@ if TYPE_CHECKING:
     from partage.rules import KLETC
 
 PLAYS_HIDDEN_ARMS = False
-
+_NONE = np.int64(-1)
 _NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
 _SHORTEST_WAIT, _LONGEST_WAIT = np.int64(1), np.int64(64)  # rounds before all may be calm again
 _LEAST_LEAD = 4.0  # rewards that the leader is ahead by, for all to be calm
-_SLIP = 1e-6
+_SLIP = 1e-6  # rewards by which a mean must be on its side of the cut, far above rounding errors
 _SLACK = 2.0  # broadcasts of an arm that move the end of its interval by less than the points are away from it
 
 
