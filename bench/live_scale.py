@@ -1,7 +1,7 @@
 """The live controller at scale: streams, members, collaborations, processes and memory.
 
     python -m bench.live_scale            # what fits into a minute
-    python -m bench.live_scale --long     # 10,000 streams, 5,000 collaborations, 4 processes: about ten minutes
+    python -m bench.live_scale --long     # 10,000 streams, 5,000 collaborations, 4 processes: about five minutes
     python -m bench.live_scale --curve    # latency by rate of arrival, beside the queue of `bench.queueing`
 
 The server, the load and the readers of streams run in processes of their own. Costs are the server's processor time,
