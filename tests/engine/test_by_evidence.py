@@ -153,7 +153,7 @@ COUNTS = st.one_of(st.integers(1, 40), st.integers(1, int(SIZE) // 2 - 1))
 @given(count=COUNTS, other=COUNTS, data=st.data())
 def test_tables_are_within_their_margin(count, other, data):
     total, other_total = data.draw(st.integers(0, count)), data.draw(st.integers(0, other))
-    power, _, losses, halves, of_one, of_all = tables()
+    power, _, losses, halves, parts, wholes = tables()
 
     def terms(n, s):
         return power[s] + power[n - s] - power[n]
@@ -162,6 +162,4 @@ def test_tables_are_within_their_margin(count, other, data):
     assert evidence == pytest.approx(apart(count, float(total), other, float(other_total)), rel=0, abs=3e-9)
     loss = losses[count] - halves[total] - halves[count - total]
     assert loss == pytest.approx(mixture_loss(count, float(total)), rel=0, abs=3e-9)
-    assert of_one[total] + of_one[count - total] - of_all[count] == pytest.approx(
-        terms(count, total) - loss, abs=3e-9
-    )
+    assert parts[total] + parts[count - total] - wholes[count] == pytest.approx(terms(count, total) - loss, abs=3e-9)

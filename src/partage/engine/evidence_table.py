@@ -31,16 +31,16 @@ class Tables(NamedTuple):
         x log x and log x.
     losses, halves
         The parts of the mixture loss: `losses[n] - halves[S] - halves[n - S]`.
-    ones, alls
-        Both of that together, for `net_of`: `power + halves` and `power + losses`.
+    net_parts, net_wholes
+        What `net_of` adds and subtracts: `power + halves` and `power + losses`.
     """
 
     power: NDArray[np.float64]
     logs: NDArray[np.float64]
     losses: NDArray[np.float64]
     halves: NDArray[np.float64]
-    ones: NDArray[np.float64]
-    alls: NDArray[np.float64]
+    net_parts: NDArray[np.float64]
+    net_wholes: NDArray[np.float64]
 
 
 @cache
@@ -82,7 +82,7 @@ def own_terms(count, total, power):
 def net_of(count, total, tables):
     """Return the terms of n kl(mean, q) that do not depend on q, less the mixture loss."""
     if count < SIZE:
-        return tables.ones[total] + tables.ones[count - total] - tables.alls[count]
+        return tables.net_parts[total] + tables.net_parts[count - total] - tables.net_wholes[count]
     return own_part(np.float64(count), np.float64(total)) - _mixture_loss(count, total)
 
 
