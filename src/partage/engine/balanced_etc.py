@@ -38,7 +38,16 @@ from partage.engine.circles import (
 )
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import ETC, RuleTable
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, open_waiting, remove, take_next
+from partage.engine.open_queue import (
+    fill,
+    move_to_front,
+    new_queue,
+    open_waiting,
+    postpone,
+    put_back,
+    remove,
+    take_next,
+)
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.tally import GameTable, clear
 
@@ -116,9 +125,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
     frozen, highest_lower, highest_arm = -math.inf, -math.inf, _NONE  # highest lower bound: of eliminated, of all
     quiet, longest, patience = np.int64(0), _SHORTEST_QUIET, np.int64(0)
     checkpoint = np.int64(0)
-    for i in range(arms):
-        insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-        queued[i] = True
+    fill(arms, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued)
 
     while n_active > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
@@ -142,14 +149,10 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
             walk(at, trail)
 
         # 3. Which arms are open now. Where a round starts, whole circles may be counted at once.
-        if counts[arm] <= most_open:
-            queued[arm] = True
-            insert(
-                arm, advance(arm, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends
-            )
-        else:
-            waiting[n_waiting] = arm
-            n_waiting += 1
+        n_waiting = put_back(
+            arm, counts[arm] <= most_open, n_waiting, waiting, lap_start, now_place, agents, firsts, places, sharer,
+            lap, q_arms, q_pulls, ends, queued,
+        )  # fmt: skip
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
             least, at_least = least_of(actives, n_active, counts)
@@ -169,8 +172,7 @@ def play_balanced_etc(game, balance, k0, k1, tie_order, order, sharers, checkpoi
                     most_open = most_open_at(balance, least)
                     lap_start += circles * trail.state[PULLS]
                     now += circles * trail.state[PULLS]
-                    for j in range(ends[0], ends[1]):
-                        q_pulls[j] += circles * trail.state[PULLS]
+                    postpone(circles * trail.state[PULLS], q_pulls, ends)
 
         # 4. Rewards, unless nothing can depend on them yet.
         if quiet > 0:

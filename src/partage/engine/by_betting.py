@@ -34,7 +34,7 @@ from partage.engine.bet_tables import (
 )
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import RuleTable, new_case, open_arms
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, remove, requeue, take_next
+from partage.engine.open_queue import fill, move_to_front, new_queue, remove, requeue, take_next
 from partage.engine.quiet import (
     BY_COUNTS,
     CLOSED,
@@ -46,6 +46,7 @@ from partage.engine.quiet import (
     TRIED_FIRST,
     next_pause,
     pays,
+    shortest_pause,
 )
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.stretch_circles import (
@@ -196,10 +197,9 @@ def _explore(
     checkpoint, clock, tick, left = np.int64(0), np.int64(0), np.int64(0), np.float64(all_pulls)
     most, n_open, witness, n_todo, free, spread = np.int64(1), arms, _NONE, np.int64(0), 0.0, 0.0
     quiet, longest, patience, n_few = np.int64(0), np.int64(64), FROM, np.int64(0)
-    skipped, pause = np.int64(0), next_pause(_FAR, np.int64(0), arms)
+    skipped, pause = np.int64(0), shortest_pause(arms)
+    fill(arms, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued)
     for i in range(arms):
-        insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-        queued[i] = True
         proofs[i, _PER_ZERO] = proofs[i, _SHIFT] = 0.0
         _take_down(i // _BLOCK, fences)
 

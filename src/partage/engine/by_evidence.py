@@ -20,8 +20,19 @@ from partage.engine.arm_list import take_out
 from partage.engine.commits import change_leader, explored_at, finish_commits, start_commits, write_curve
 from partage.engine.decisions import IMED, RuleTable, new_case, open_arms
 from partage.engine.evidence_table import SIZE, evidence_between, loss_of, margin, own_terms, tables
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, requeue, take_next
-from partage.engine.quiet import CLOSED, CONTENDER, FROM, GONE, STOPPED, TRIED_FIRST, longest_quiet, next_pause, pays
+from partage.engine.open_queue import fill, move_to_front, new_queue, requeue, take_next
+from partage.engine.quiet import (
+    CLOSED,
+    CONTENDER,
+    FROM,
+    GONE,
+    STOPPED,
+    TRIED_FIRST,
+    longest_quiet,
+    next_pause,
+    pays,
+    shortest_pause,
+)
 from partage.engine.rewards import TAPE, add_rewards, next_reward, ranks
 from partage.engine.stretch_circles import (
     AT,
@@ -165,10 +176,9 @@ def _explore(
     low, low_total, high, high_total = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     low_own, high_own, least_loss, most_loss = 0.0, 0.0, 0.0, 0.0
     quiet, longest, patience, n_few = np.int64(0), np.int64(64), np.int64(0), np.int64(0)
-    skipped, pause = np.int64(0), next_pause(_FAR, np.int64(0), arms)
+    skipped, pause = np.int64(0), shortest_pause(arms)
+    fill(arms, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued)
     for i in range(arms):
-        insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-        queued[i] = True
         if i != leader:
             awake[n_awake], slot[i] = i, n_awake
             n_awake += 1
@@ -563,7 +573,7 @@ def _explore(
             longest, n_few, skipped = quiet, np.int64(0), np.int64(0)
             if quiet == 0:
                 patience = pause = next_pause(skipped, pause, arms)
-            if quiet > 0:
+            else:
                 for i in range(arms):
                     read[i] = counts[i]
                     if modes[i] != CLOSED:

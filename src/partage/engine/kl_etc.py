@@ -52,7 +52,16 @@ from partage.engine.intervals import (
     set_points,
     take_out,
 )
-from partage.engine.open_queue import advance, insert, move_to_front, new_queue, open_waiting, remove, take_next
+from partage.engine.open_queue import (
+    fill,
+    move_to_front,
+    new_queue,
+    open_waiting,
+    postpone,
+    put_back,
+    remove,
+    take_next,
+)
 from partage.engine.quiet import band
 from partage.engine.rewards import TAPE, add_rewards, bernoulli_word, next_reward, ones, ranks
 from partage.engine.tally import GameTable, clear
@@ -64,8 +73,8 @@ if TYPE_CHECKING:
     from partage.rules import KLETC
 
 PLAYS_HIDDEN_ARMS = False
+
 _NONE = np.int64(-1)
-_NONE, _FAR = np.int64(-1), np.int64(2**63 - 1)
 _SHORTEST_QUIET, _LONGEST_QUIET = np.int64(8), np.int64(2**40)
 _SHORTEST_WAIT, _LONGEST_WAIT = np.int64(1), np.int64(64)  # rounds before all may be calm again
 _LEAST_LEAD = 4.0  # rewards that the leader is ahead by, for all to be calm
@@ -174,9 +183,7 @@ def _explore(
     most_open = most_open_at(balance, least)
     quiet, longest, patience, wait = np.int64(0), _SHORTEST_QUIET, np.int64(0), _SHORTEST_WAIT
     calm, skipped, limit = False, np.int64(0), min(circles_after, SIZE // 2)
-    for i in range(arms):
-        insert(i, advance(i, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
-        queued[i] = True
+    fill(arms, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued)
 
     while n_active > 1:
         # 1. Who explores next. All pulls before that are commits on the leader.
@@ -201,14 +208,10 @@ def _explore(
             walk(at, trail)
 
         # 3. Which arms are open now. Where a round starts, whole circles may be counted at once.
-        if counts[arm] <= most_open:
-            queued[arm] = True
-            insert(
-                arm, advance(arm, lap_start, now_place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends
-            )
-        else:
-            waiting[n_waiting] = arm
-            n_waiting += 1
+        n_waiting = put_back(
+            arm, counts[arm] <= most_open, n_waiting, waiting, lap_start, now_place, agents, firsts, places, sharer,
+            lap, q_arms, q_pulls, ends, queued,
+        )  # fmt: skip
         at_least -= counts[arm] - 1 == least
         if at_least == 0:
             least, at_least = least_of(actives, n_active, counts)
@@ -228,8 +231,7 @@ def _explore(
                     most_open = most_open_at(balance, least)
                     lap_start += circles * walked[PULLS]
                     now += circles * walked[PULLS]
-                    for j in range(ends[0], ends[1]):
-                        q_pulls[j] += circles * walked[PULLS]
+                    postpone(circles * walked[PULLS], q_pulls, ends)
 
         # 4. Rewards, unless nothing can depend on them yet.
         if calm:

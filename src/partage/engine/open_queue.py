@@ -112,6 +112,29 @@ def take_next(pull, counts, rank, agents, firsts, places, sharer, lap, q_arms, q
 
 
 @uncounted
+def fill(arms, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends, queued):
+    """Put all arms into the queue, as at the start of a run."""
+    start = np.int64(0)
+    for arm in range(arms):
+        insert(arm, advance(arm, start, start, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
+        queued[arm] = True
+
+
+@inlined
+def put_back(
+    arm, is_open, n_waiting, waiting, lap_start, place, agents, firsts, places, sharer, lap, q_arms, q_pulls, ends,
+    queued,
+):  # fmt: skip
+    """Put an arm that was explored into the queue, or among the waiting ones; return how many of those there are."""
+    if not is_open:
+        waiting[n_waiting] = arm
+        return n_waiting + 1
+    queued[arm] = True
+    insert(arm, advance(arm, lap_start, place, agents, firsts, places, sharer, lap), q_arms, q_pulls, ends)
+    return n_waiting
+
+
+@uncounted
 def open_waiting(
     most_open, n_waiting, waiting, counts, active, lap_start, place, agents, firsts, places, sharer, lap, q_arms,
     q_pulls, ends, queued,
@@ -139,6 +162,13 @@ def remove(arm, q_arms, q_pulls, ends):
     while at < ends[_TAIL]:
         q_arms[at], q_pulls[at] = q_arms[at + 1], q_pulls[at + 1]
         at += 1
+
+
+@uncounted
+def postpone(pulls, q_pulls, ends):
+    """Let all queued arms be explored so many pulls later."""
+    for at in range(ends[_HEAD], ends[_TAIL]):
+        q_pulls[at] += pulls
 
 
 @uncounted

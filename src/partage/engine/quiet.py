@@ -32,9 +32,15 @@ def pays(skipped, arms):
 
 
 @inlined
+def shortest_pause(arms):
+    """Return the fewest broadcasts between two searches."""
+    return np.int64(64) + 4 * arms
+
+
+@inlined
 def next_pause(skipped, pause, arms):
     """Return after how many broadcasts to search again: after twice as many as last time if that did not pay."""
-    return 64 + 4 * arms if pays(skipped, arms) else min(2 * pause, _LONGEST_PAUSE + 256 * arms)
+    return shortest_pause(arms) if pays(skipped, arms) else min(2 * pause, _LONGEST_PAUSE + 256 * arms)
 
 
 @uncounted
