@@ -1,18 +1,23 @@
 """Sweeps: the figures of `play`, the same bits wherever they are played, and on whatever workers are left."""
 
-import math
 import os
+import pickle
 import signal
-from dataclasses import replace
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.packages import needed
+from tests.support.patience import PATIENCE
 
 import partage
 from partage import BalancedETC, Game, Sharing, bernoulli, play, sweep
+from partage.simulate import parallel
 from partage.simulate import sweep as sweeps
 from partage.simulate.batch import Sums
 from partage.simulate.fold import COLUMNS, FIGURES
@@ -82,16 +87,61 @@ class Stumbling(BalancedETC):
         return super().decide(board, shares, own, draws)
 
 
-def test_a_game_that_fails_does_not_stop_the_others():
+def on_dask():
+    """Start a Dask cluster of two worker processes."""
+    return needed("distributed").LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    )
+
+
+@pytest.fixture(params=["threads", "dask"])
+def on(request, monkeypatch):
+    """Threads, and a cluster."""
+    if request.param == "threads":
+        yield "threads"
+        return
+    monkeypatch.setattr(parallel, "PATIENCE", PATIENCE)
+    with on_dask() as cluster:
+        yield f"dask={cluster.scheduler_address}"
+
+
+class Terminal:
+    """A terminal that keeps what is written."""
+
+    written = ""
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.written += text
+
+    def flush(self):
+        pass
+
+
+def test_a_game_that_fails_does_not_stop_the_others(on):
     games = [replace(GAMES[0], horizon=horizon) for horizon in (4, 5, 6)]
     steps = []
-    found = sweep(games, Stumbling(), runs=2, settlement="none", progress=steps.append)
+    found = sweep(games, Stumbling(), runs=2, settlement="none", on=on, progress=steps.append)
     assert list(found.errors) == [1]
     assert "no luck" in found.errors[1]
     assert found[1] == {}
     assert found[0]["overall_regret"].mean >= 0
+    assert all(sum(step) == 3 for step in steps)
     assert steps[-1] == (2, 0, 1)
     assert found.frame()["error"].is_null().to_list() == [True, False, True]
+
+
+def test_a_bar_tells_done_left_and_failed(on, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    games = [replace(GAMES[0], horizon=horizon) for horizon in (4, 5, 6)]
+    sweep(games, Stumbling(), runs=2, settlement="none", on=on, progress=True)
+    assert "2 done, 0 left, 1 failed" in terminal.written
 
 
 def test_the_frame_has_one_row_per_game():
@@ -116,50 +166,75 @@ def test_bad_arguments_are_refused(games, more, sentence):
         sweep(games, BalancedETC(), **more)
 
 
-def test_a_bar_tells_done_left_and_failed(monkeypatch):
-    class Terminal:
-        written = ""
-        encoding = "utf-8"
-
-        def isatty(self):
-            return True
-
-        def write(self, text):
-            self.written += text
-
-        def flush(self):
-            pass
-
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("TERM", "xterm")
-    games = [replace(GAMES[0], horizon=horizon) for horizon in (4, 5, 6)]
-    sweep(games, Stumbling(), runs=2, settlement="none", progress=True)
-    assert "2 done, 0 left, 1 failed" in terminal.written
+MANY = 10_000
 
 
-def test_a_lost_worker_changes_no_bit():
-    """Of two worker processes of a Dask cluster, one is killed when the first part is finished."""
-    distributed = needed("distributed")
-    games = GAMES * 12
-    expected = bits(sweep(games, BalancedETC(), runs=20, seed=3))
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as cluster:
-        with distributed.Client(cluster) as client:
-            first, second = client.run(os.getpid).values()
-        assert first != second
-        steps = []
+@dataclass(frozen=True)
+class Deadly(Game):
+    """A game that kills the process that is about to play it, once: when the client has heard of other games."""
 
-        def kill_one(progress):
-            if not steps and progress.done:
-                os.kill(first, signal.SIGKILL)
-                steps.append(progress)
+    folder: str = ""
 
-        found = sweep(
-            games, BalancedETC(), runs=20, seed=3, on=f"dask={cluster.scheduler_address}", progress=kill_one
-        )
-    assert steps[0].left > 0
+    def drawn(self, generator):
+        heard, killed = Path(self.folder, "heard"), Path(self.folder, "killed")
+        if not killed.exists():
+            until = time.monotonic() + PATIENCE
+            while not heard.exists():
+                if time.monotonic() > until:
+                    raise TimeoutError("no game was finished")
+                time.sleep(0.01)
+            killed.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().drawn(generator)
+
+
+def many_games():
+    """Return games that all differ."""
+    sharing = [Sharing.round_robin(agents, 2) for agents in (3, 10)]
+    return [Game(bernoulli([0.9, 0.8 * place / MANY]), sharing[place % 2], 50 + place % 7) for place in range(MANY)]
+
+
+@contextmanager
+def weighed_workers(sizes, *where):
+    """Let workers play, and note the bytes of what comes back for each part."""
+    with parallel.workers(*where) as spread:
+
+        def spread_and_weigh(chunks):
+            for part in spread(chunks):
+                sizes.append(len(pickle.dumps(part)))
+                yield part
+
+        yield spread_and_weigh
+
+
+@pytest.mark.extra
+def test_a_lost_worker_changes_no_bit_of_ten_thousand_games(monkeypatch, tmp_path):
+    """One of two worker processes of a Dask cluster is killed in the middle, and only sums travel.
+
+    The game in the middle kills the worker, so on a machine of any speed this game and others are left then.
+    """
+    games = many_games()
+    expected = bits(sweep(games, BalancedETC(), runs=5, seed=3))
+    middle = games[MANY // 2]
+    games[MANY // 2] = Deadly(middle.arms, middle.sharing, middle.horizon, folder=str(tmp_path))
+    monkeypatch.setattr(parallel, "PATIENCE", PATIENCE)
+    steps, sizes = [], []
+    monkeypatch.setattr(sweeps, "workers", lambda *where: weighed_workers(sizes, *where))
+
+    def tell(progress):
+        steps.append(progress)
+        if progress.done:
+            (tmp_path / "heard").touch()
+
+    with on_dask() as cluster, needed("distributed").Client(cluster) as client:
+        first = {*client.run(os.getpid).values()}
+        on = f"dask={cluster.scheduler_address}"
+        found = sweep(games, BalancedETC(), runs=5, seed=3, on=on, progress=tell)
+        client.wait_for_workers(2, timeout=PATIENCE)  # a cluster that is starting a worker is not stopped
+    assert int((tmp_path / "killed").read_text()) in first
+    assert len(first) == 2
     assert bits(found) == expected
-    assert all(math.isfinite(found[place]["overall_regret"].mean) for place in range(len(games)))
+    assert all(sum(step) == MANY for step in steps)
+    assert steps[-1] == (MANY, 0, 0)
+    sums = 8 * 2 * len(COLUMNS)  # bytes of a game; its figures of five runs are 2.5 times as many
+    assert sums * MANY <= sum(sizes) < 1.5 * sums * MANY
