@@ -123,12 +123,29 @@ def token_in_another_transaction() -> Iterator[None]:
 
 @bug
 def board_before_it_is_on_disk() -> Iterator[None]:
-    """Readers and streams do not wait until the state is on disk."""
+    """Readers do not wait until the state is on disk."""
 
     async def on_disk(self: Book) -> None:
         pass
 
     with patch.object(Book, "on_disk", on_disk):
+        yield
+
+
+@bug
+def stream_before_it_is_on_disk() -> Iterator[None]:
+    """Streams get boards that are still being written."""
+
+    def play(original: Any, self: Writer, book: Book, job: Any, now: int) -> Any:
+        rows = original(self, book, job, now)
+        book._shown_until = 0.0
+        with patch.object(book, "writing", False):
+            book.shown()
+        for watcher in book.watchers:
+            watcher.set()
+        return rows
+
+    with wrapped(Writer, "_play", play):
         yield
 
 

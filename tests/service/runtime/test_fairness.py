@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.api import NAMED
-from tests.support.faulty_store import Faulty
+from tests.support.faulty_store import Faulty, Remote
 from tests.support.simulation import Machine
 
 from partage.ledger.messages import NewAgent, NewCollaboration
@@ -23,10 +24,10 @@ NEW = NewCollaboration(name="T", arms=["a", "b"], horizon=10_000, invites=2, **N
 class Slowly:
     """A machine on which each move takes some milliseconds."""
 
-    def __init__(self, path: Path, milliseconds: int) -> None:
+    def __init__(self, path: Path, milliseconds: int, kind: type[Faulty] = Faulty) -> None:
         self.machine, self.milliseconds = Machine(1), milliseconds
         self.passed = 0
-        self.store = Faulty(path, durable=False)
+        self.store = kind(path, durable=False)
 
     def system(self) -> System:
         machine = self.machine
@@ -169,6 +170,39 @@ def test_watchers_are_woken_by_and_by_and_all_see_the_last_board(tmp_path: Path,
     slowly.run(scenario)
 
 
+@pytest.mark.parametrize("kind", [Faulty, Remote])
+def test_readers_and_watchers_get_boards_while_a_collaboration_is_always_written(
+    kind: type[Faulty], tmp_path: Path
+) -> None:
+    slowly = Slowly(tmp_path / "partage.db", milliseconds=0, kind=kind)
+
+    async def scenario(controller: Controller) -> None:
+        book, writing = await joined(controller), True
+
+        async def write(member: int) -> None:
+            place = member
+            while writing:
+                await controller.consent(book, "a1", ["a"] if place % 2 else ["a", "b"])
+                place += 1
+
+        writers = [asyncio.ensure_future(write(member)) for member in range(8)]
+        async with watching(controller, book.id, 100) as got:
+            shown, events = [len(boards) for boards in got], book.state.seq
+            for _ in range(20):  # each is answered after a write or two
+                asked = book.durable
+                read = await asyncio.wait_for(controller.library.fresh(book.id), 1)
+                assert read.durable <= asked + 2 * len(writers)
+            await asyncio.sleep(10 * books.PAUSE)
+            assert book.state.seq > events + 100
+            assert all(len(boards) >= before + 5 for boards, before in zip(got, shown, strict=True))
+            writing = False
+            await asyncio.gather(*writers)
+        last, _ = book.board()
+        assert all(boards[-1] == last for boards in got)
+
+    slowly.run(scenario)
+
+
 def test_waking_many_takes_several_turns_of_the_loop(tmp_path: Path) -> None:
     slowly = Slowly(tmp_path / "partage.db", milliseconds=0)
 
@@ -181,8 +215,8 @@ def test_waking_many_takes_several_turns_of_the_loop(tmp_path: Path) -> None:
         while not woken or woken[-1] < len(events):
             woken.append(sum(event.is_set() for event in events))
             assert len(woken) < 100
-            await asyncio.sleep(0)
-        assert woken[0] == books.AT_ONCE
+            await asyncio.sleep(books.GAP)
+        assert woken[:2] == [books.AT_ONCE, 2 * books.AT_ONCE]
         for event in events:
             event.clear()
         book.notify()

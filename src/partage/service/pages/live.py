@@ -461,7 +461,7 @@ async def live(
                     yield b": still here\n\n"
                 else:
                     await book.on_disk()  # a page shows only what is on disk
-                    if event := follower.event(book.shown(), snapshot(book, earlier)):
+                    if book.valid and (event := follower.event(book.shown(), snapshot(book, earlier))):
                         yield event
                         await asyncio.sleep(PAUSE + len(event) / BYTES_A_SECOND)
             if account is None and accounted != book.state.seq:

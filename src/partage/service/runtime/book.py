@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from partage.service.runtime.writer import Job
 
 PAUSE = 0.1  # seconds between two boards that a watcher gets
-AT_ONCE = 25  # watchers that are woken at a time: some milliseconds of work
-AT_MOST = 0.5  # of the time, for waking watchers
+AT_ONCE = 25  # watchers that are woken at a time: about a millisecond of work
+GAP = 0.001  # seconds between them: otherwise the thread that writes hardly gets a turn until all are woken
 BYTES_A_SECOND = 20_000_000  # that the watchers of a collaboration get together
 SHOWN_A_SECOND = 5_000  # arms on boards that are computed for watchers: about a twentieth of the time
 RECENT = 400  # events that a book remembers at most, for the feed on the pages
@@ -66,11 +66,11 @@ class Book:
     closing
         Locked while it is being closed.
     writing
-        Pending while the state may be ahead of the disk.
+        Whether the state may be ahead of the disk.
     watchers
         Set on every change, but not too often; a dictionary for its order.
     frames
-        The boards that watchers get.
+        The boards that watchers get, each as it was on disk.
     used
         When it was last asked for, by the event loop's time.
     ahead, stepped
@@ -90,7 +90,8 @@ class Book:
         self.taken = False
         self.held = self.refusing = False
         self.closing = asyncio.Lock()
-        self.writing: asyncio.Future[None] | None = None
+        self.writing = False
+        self._readers: list[asyncio.Future[None]] = []  # they wait until it is no longer being written
         self._free = asyncio.Event()  # set when it is no longer taken
         self.watchers: dict[asyncio.Event, None] = {}
         self.used = 0.0
@@ -207,9 +208,14 @@ class Book:
         return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:
-        """Wait until everything in the state is on disk."""
-        while self.writing is not None:
-            await asyncio.shield(self.writing)  # cancelling one waiter must not end it for the others
+        """Wait until everything in the state is on disk.
+
+        The writer goes on only after all that have waited, so a collaboration that is always written is read too.
+        """
+        while self.writing:
+            reader = asyncio.get_running_loop().create_future()  # its own: an await in between would take a turn
+            self._readers.append(reader)
+            await reader
 
     async def at_rest(self) -> None:
         """Wait until it is in no transaction. Hold it first, or the next one follows at once."""
@@ -219,35 +225,42 @@ class Book:
 
     def begin_writing(self) -> None:
         """Record that the state may be ahead of the disk from now on."""
-        if self.writing is None:
-            self.writing = asyncio.get_running_loop().create_future()
+        self.writing = True
 
     def written(self) -> None:
         """Record that the write is over."""
         self.taken = False
         self._free.set()
-        if self.writing is not None:
-            self.writing.set_result(None)
-            self.writing = None
+        self.writing = False
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():  # nobody has cancelled it
+                reader.set_result(None)
 
     def notify(self) -> None:
-        """Wake the watchers, some at a time and after a pause if they were woken just now: the loop runs in between.
+        """Wake the watchers, some at a time and after a pause if they were woken just now: others run in between.
 
-        A change while they are being woken wakes all of them once more.
+        It is called after each write, so what is being written wakes them later. A change while they are being woken
+        wakes all of them once more.
         """
         self._changed = True
         if not self.watchers:
             self._shown_until = 0.0  # whoever comes next sees this change
-        if self._wake_next is None and self.watchers:
+        if self._wake_next is None and self.watchers and not self.writing:
             loop = asyncio.get_running_loop()
             if loop.time() >= self._next_round:
                 self._begin_waking()
             else:
-                self._wake_next = loop.call_at(self._next_round, self._begin_waking)
+                self._wake_next = loop.call_at(self._next_round, self._end_pause)
+
+    def _end_pause(self) -> None:
+        self._wake_next = None
+        self.notify()
 
     def _begin_waking(self) -> None:
         self._changed = False
         self._woken_at, self._shown_until, self.frames.sent = asyncio.get_running_loop().time(), 0.0, 0
+        self.shown()
         self._waking = list(reversed(self.watchers))
         self._wake()
 
@@ -257,19 +270,22 @@ class Book:
         del self._waking[-AT_ONCE:]
         loop = asyncio.get_running_loop()
         if self._waking:
-            self._wake_next = loop.call_soon(self._wake)
+            self._wake_next = loop.call_later(GAP, self._wake)
             return
         self._wake_next = None
-        # Where many watch or boards are large, watchers are woken less often.
-        took = max((loop.time() - self._woken_at) / AT_MOST, self.frames.sent / BYTES_A_SECOND)
-        self._next_round = self._woken_at + max(PAUSE, self.state.board.arms / SHOWN_A_SECOND, took)
+        # Where boards are large, watchers are woken less often.
+        pause = max(PAUSE, self.state.board.arms / SHOWN_A_SECOND, self.frames.sent / BYTES_A_SECOND)
+        self._next_round = self._woken_at + pause
         if self._changed:
             self.notify()
 
     def shown(self) -> Frames:
-        """Return the boards for watchers, the newest of which may be a little old: many watchers get the same one."""
-        now = asyncio.get_running_loop().time()
-        if self.frames.seq != self.state.seq and now >= self._shown_until:
+        """Return the boards for watchers, the newest of which may be a little old: many watchers get the same one.
+
+        It is on disk, also while the state is ahead of the disk.
+        """
+        now, on_disk = asyncio.get_running_loop().time(), self.valid and not self.writing
+        if on_disk and self.frames.seq != self.state.seq and now >= self._shown_until:
             self.frames.take(self.state.seq, board_view(self.state))
             self._shown_until = now + max(PAUSE / 2, self.state.board.arms / SHOWN_A_SECOND)
         return self.frames

@@ -222,8 +222,8 @@ class Controller:
     async def watch(self, collaboration: str, who: Who = THE_OPERATOR) -> AsyncIterator[Book | None]:
         """Yield the collaboration now and after each change, coalesced, and None after a long time without one.
 
-        It ends with the token of whoever watches, and if the ledger cannot be read: its answer has begun by then, and
-        the reader opens it again.
+        What changes may not be on disk yet; the book's frames are. It ends with the token of whoever watches, and if
+        the ledger cannot be read: its answer has begun by then, and the reader opens it again.
         """
         try:
             book = await self.library.fresh(collaboration)
@@ -243,7 +243,8 @@ class Controller:
                 changed.clear()
                 if self.stopping.is_set():
                     return
-                await book.on_disk()
+                if book.frames.seq == 0:  # there is none yet, or all were of a state that was not on disk
+                    await book.on_disk()
                 if book.valid:
                     if _has_ended(book, who):
                         return
