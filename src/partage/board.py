@@ -145,12 +145,16 @@ class Board:
         other.record = self.record.copy()
         if by_member:
             other.shares = dict(self.shares)
-            other.by_member = {member: record.copy() for member, record in self.by_member.items()}
+            other.by_member = self.copied_records()
             other.claimed = {member: dict(claims) for member, claims in self.claimed.items()}
             other.attached = {member: dict(past) for member, past in self.attached.items()}
         other.state = copy.deepcopy(self.state)
         other.clock, other.all_pulls = self.clock, self.all_pulls
         return other
+
+    def copied_records(self) -> dict[Hashable, Record]:
+        """Return an independent copy of who broadcast what."""
+        return {member: record.copy() for member, record in self.by_member.items()}
 
     def broadcast(self, member: Hashable, arm: int, reward: float) -> None:
         """Record one reward that a member broadcast. Call the rule's `revise` afterwards."""

@@ -1,30 +1,27 @@
 """Who sees arms differently, as messages of the API."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Iterable, Sequence
 
+from partage.agreement import Disagreement
 from partage.agreement.words import in_words
-from partage.ledger.messages import Disagreement
-from partage.ledger.state import State
+from partage.ledger import messages
 
 
-def disagreement_views(state: State) -> list[Disagreement]:
-    """Return which members see arms differently, by what is on the board."""
-    arms = state.arms
-
-    def name(member: Hashable) -> str:
-        return state.members[str(member)].name
-
+def disagreement_views(
+    found: Iterable[Disagreement], name_of: Callable[[str], str], arms: Sequence[str]
+) -> list[messages.Disagreement]:
+    """Return disagreements with the names of members and arms."""
     return [
-        Disagreement(
+        messages.Disagreement(
             arm=arms[one.arm],
             against=None if one.against is None else arms[one.against],
             agents=[str(member) for member in one.members],
-            names=[name(member) for member in one.members],
+            names=[name_of(str(member)) for member in one.members],
             difference=one.difference,
             low=one.low,
             high=one.high,
             evidence=one.evidence,
-            text=in_words(one, name, arms),
+            text=in_words(one, lambda member: name_of(str(member)), arms),
         )
-        for one in state.disagreements()
+        for one in found
     ]

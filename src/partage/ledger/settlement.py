@@ -7,16 +7,17 @@ a collaboration is closed, the close event states what was measured, and the res
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from partage.board import Board
+from partage.agreement import disagreements
+from partage.board import Board, Record
 from partage.ledger.disagreements import disagreement_views
 from partage.ledger.events import Close
-from partage.ledger.messages import Disagreement, Out, SettlementRow, SettlementView
+from partage.ledger.messages import Out, SettlementRow, SettlementView
 from partage.ledger.outstanding import out_view
 from partage.ledger.state import State
 from partage.ledger.tallies import tallies_of
@@ -55,8 +56,8 @@ class Inputs(NamedTuple):
         Whether commits are settled with their arms, and the collaboration's format.
     closed
         The close event; None while the collaboration is open.
-    disagreements
-        Who sees arms differently. No amount depends on it.
+    told
+        Who told what (`Board.by_member`), to see who differs. No amount depends on it.
     out
         The claims that are not told.
     """
@@ -71,7 +72,7 @@ class Inputs(NamedTuple):
     named: bool
     format: int
     closed: Close | None
-    disagreements: list[Disagreement]
+    told: Mapping[Hashable, Record]
     out: Out | None
 
     def pulls(self) -> list[list[int]]:
@@ -103,7 +104,7 @@ def inputs(state: State) -> Inputs:
     )
     board = state.board.copy(by_member=False)
     terms = (state.settlement, config.value, config.fee)
-    found = (disagreement_views(state), out_view(state))
+    found = (state.board.copied_records(), out_view(state))
     return Inputs(
         state.seq, *terms, board, agents, tuple(state.arms), state.names_commits, state.format, state.closed, *found
     )
@@ -170,9 +171,11 @@ def settlement_of(state: State) -> Settled:
 def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
     """Return a settlement as the operator sees it, with rows in order of joining.
 
-    Pass the inputs that the settlement was computed from if the state may have changed since.
+    Pass the inputs that the settlement was computed from if the state may have changed since. Comparing many members
+    takes long, so it may run on the inputs in a thread.
     """
     given = inputs(given) if isinstance(given, State) else given
+    names = {row.agent: row.name for row in given.agents}
     rows = [
         SettlementRow(
             row.agent,
@@ -201,7 +204,7 @@ def settlement_view(given: State | Inputs, found: Settled) -> SettlementView:
         scale=found.scale,
         prepaid=found.prepaid,
         underwriting=found.underwriting,
-        disagreements=given.disagreements,
+        disagreements=disagreement_views(disagreements(given.told, given.board.arms), names.__getitem__, given.names),
         out=given.out,
     )
 

@@ -51,6 +51,7 @@ from partage.tape import TIE_ORDER, Draws, permutation, run_key
 
 SNAPSHOT_FORMAT = "10"  # raise it whenever the fold or the contents of a state change
 REMEMBERED = 256  # requests per agent whose answers are stored, so that a repeated request gets the same answer
+COMPARED_AT_ONCE = 2000  # pairs of a member and an arm: comparing the members takes about four milliseconds
 
 
 def bits(arms: Iterable[int]) -> str:
@@ -263,11 +264,23 @@ class State:
         lookup = self._lookups.setdefault(window.version, Lookup())
         return lookup.allows(window, end, agent, self.members[agent].consents, arm)
 
-    def disagreements(self) -> list[Disagreement]:
-        """Return which members see arms differently, by what is on the board. Nothing depends on it."""
-        if self._disagreements[0] != self.version:
+    def disagreements(self, *, late: bool = False) -> list[Disagreement]:
+        """Return which members see arms differently, by what is on the board. Nothing depends on it.
+
+        With `late`, the last result is enough if it takes long to compare the members.
+        """
+        if self._disagreements[0] != self.version and not (late and self.slow_to_compare):
             self._disagreements = self.version, disagreements(self.board.by_member, self.board.arms)
         return self._disagreements[1]
+
+    @property
+    def slow_to_compare(self) -> bool:
+        """Whether so many members have told rewards that comparing them takes more than some milliseconds."""
+        return len(self.board.by_member) * self.board.arms > COMPARED_AT_ONCE
+
+    def keep_disagreements(self, version: int, found: list[Disagreement]) -> None:
+        """Take over what was found, elsewhere, by the record of a version."""
+        self._disagreements = version, found
 
     # the rule's decisions
 

@@ -29,8 +29,8 @@ LAST_DAY = 253_402_300_799_999  # the end of the year 9999, in ms since 1970
 WAITING = 3  # claims that the board names, the oldest first
 
 
-def board_view(state: State) -> BoardView:
-    """Return the board."""
+def board_view(state: State, *, late: bool = False) -> BoardView:
+    """Return the board; with `late`, its disagreements may be those of an earlier version (`State.disagreements`)."""
     config, board = state.config, state.board
     tolerate = state.rule.tolerate
     opened = set() if state.closed else set(state.open_arms())
@@ -74,7 +74,9 @@ def board_view(state: State) -> BoardView:
         set_aside=[Aside(one.id, one.name, one.aside) for one in state.members.values() if one.aside],
         drawing=_drawing(state),
         removed=[Removed(one.id, one.name, one.removed) for one in state.members.values() if one.removed],
-        disagreements=disagreement_views(state),
+        disagreements=disagreement_views(
+            state.disagreements(late=late), lambda agent: state.members[agent].name, state.arms
+        ),
         ends=_ends(state),
         leaders={agent: state.arms[arm] for agent, arm in state.rule.own_leaders(board).items()},
         notes=notes(state),

@@ -31,7 +31,7 @@ class Threads:
         self.began, self.go = asyncio.Event(), asyncio.Event()
         self.settled = 0
         self.meanwhile: Callable[[], None] = lambda: None
-        self._settling = {"_closing", "settled"}
+        self._settling = {"_closing", "previewed"}
 
     async def run(self, work: Callable[..., Any], *given: Any) -> Any:
         if work.__name__ not in self._settling:

@@ -21,12 +21,12 @@ from tests.support.patience import PATIENCE
 from partage.ledger.chain import GENESIS, next_head, row_hash
 from partage.ledger.messages import CommitRun, Commits, NewAgent, NewCollaboration, NewInvites
 from partage.ledger.refusals import Refused
-from partage.ledger.settlement import settled
 from partage.ledger.state import SNAPSHOT_FORMAT
 from partage.ledger.verify import verify
 from partage.service.http.app import create_app
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
+from partage.service.runtime.settlements import previewed
 from partage.service.runtime.system import System
 from partage.service.runtime.writer import ATTEMPTS, SNAPSHOT_EVERY
 from partage.service.store import Created, Row, StoreError
@@ -267,7 +267,7 @@ def test_a_preview_never_shows_what_was_not_written(tmp_path: Path) -> None:
     settling, storing = asyncio.Semaphore(0), asyncio.Semaphore(1000)
 
     async def in_thread(work: Callable[..., Any], *given: Any) -> Any:
-        await (settling if work is settled else storing).acquire()
+        await (settling if work is previewed else storing).acquire()
         return work(*given)
 
     async def others() -> None:
@@ -411,7 +411,7 @@ def test_a_cancelled_request_ends_no_other(tmp_path: Path) -> None:
         store.pause = 0.1
         for _ in range(3):
             asked = asyncio.create_task(controller.ask(book, agent, None, False))
-            while book.writing is None:
+            while not book.writing:
                 await asyncio.sleep(0)
             waiting = [asyncio.create_task(controller.library.fresh(book.id)), asyncio.create_task(book.on_disk())]
             await asyncio.sleep(0.01)

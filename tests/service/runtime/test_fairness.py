@@ -6,12 +6,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.api import NAMED
 from tests.support.faulty_store import Faulty, Remote
 from tests.support.simulation import Machine
 
-from partage.ledger.messages import NewAgent, NewCollaboration
+from partage.agreement import disagreements
+from partage.ledger import state as states
+from partage.ledger.messages import BoardView, NewAgent, NewCollaboration
+from partage.ledger.state import State
+from partage.ledger.views import board_view
 from partage.service.runtime import book as books
 from partage.service.runtime.book import Book
 from partage.service.runtime.controller import Controller
@@ -149,9 +154,9 @@ def test_watchers_are_woken_by_and_by_and_all_see_the_last_board(tmp_path: Path,
     slowly, computed = Slowly(tmp_path / "partage.db", milliseconds=0), []
     view = books.board_view
 
-    def counted(state: Any) -> Any:
+    def counted(state: Any, **late: bool) -> Any:
         computed.append(state.seq)
-        return view(state)
+        return view(state, **late)
 
     monkeypatch.setattr(books, "board_view", counted)
     monkeypatch.setattr(books, "SHOWN_A_SECOND", 10)  # as if the board had a thousand arms
@@ -199,6 +204,36 @@ def test_readers_and_watchers_get_boards_while_a_collaboration_is_always_written
             await asyncio.gather(*writers)
         last, _ = book.board()
         assert all(boards[-1] == last for boards in got)
+
+    slowly.run(scenario)
+
+
+def test_many_members_are_compared_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowly, compared = Slowly(tmp_path / "partage.db", milliseconds=0), []
+    monkeypatch.setattr(states, "COMPARED_AT_ONCE", 3)
+
+    def at_once(records: Any, arms: int) -> Any:
+        compared.append(len(records) * arms)
+        return disagreements(records, arms)
+
+    monkeypatch.setattr(states, "disagreements", at_once)
+
+    async def scenario(controller: Controller) -> None:
+        id, codes = await controller.create("secret", NEW)
+        for code, name in zip(codes, ("Ann", "Bob"), strict=True):
+            await controller.join(id, code, NewAgent(name=name, shares=["a", "b"]))
+        book = await controller.library.book(id)
+        async with watching(controller, id, 2) as got:
+            for place in range(60):
+                for agent, reward in (("a1", 1.0), ("a2", 0.0)):
+                    pull = await controller.ask(book, agent, f"{place}", True)
+                    if pull is not None:
+                        await controller.tell(book, agent, pull.pull, reward)
+        found = board_view(State.load(book.state.dump()))
+        assert {one.arm for one in found.disagreements} == {"a", "b"}
+        assert [msgspec.json.decode(boards[-1], type=BoardView) for boards in got] == [found, found]
+        assert msgspec.json.decode(book.board()[0], type=BoardView) == found
+        assert all(pairs <= 3 for pairs in compared[:-1])  # the last is that of `found`
 
     slowly.run(scenario)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from partage.agreement import disagreements
 from partage.ledger.chain import GENESIS, row_hash, seal
 from partage.ledger.checkpoints import Checkpoint, origin_of, signed_checkpoint
 from partage.ledger.events import AnyEvent, Create, Tell, decode
@@ -21,6 +22,7 @@ from partage.ledger.views import board_view
 from partage.service.runtime.damage import Chain, Damaged, changed, check_end, lost, next_rows, unreadable
 from partage.service.runtime.frames import Frames
 from partage.service.runtime.snapshots import last_snapshot
+from partage.service.runtime.system import AsyncCall
 from partage.service.store import Row, Store
 from partage.settle.money import Settled
 
@@ -32,6 +34,7 @@ AT_ONCE = 25  # watchers that are woken at a time: about a millisecond of work
 GAP = 0.001  # seconds between them: otherwise the thread that writes hardly gets a turn until all are woken
 BYTES_A_SECOND = 20_000_000  # that the watchers of a collaboration get together
 SHOWN_A_SECOND = 5_000  # arms on boards that are computed for watchers: about a twentieth of the time
+COMPARE_SHARE = 20  # comparing many members is followed by a pause of this many times what it took
 RECENT = 400  # events that a book remembers at most, for the feed on the pages
 
 
@@ -105,6 +108,7 @@ class Book:
         self._wake_next: asyncio.Handle | None = None  # what wakes them, now or after a pause
         self._woken_at = self._next_round = -math.inf
         self._changed = False  # since watchers began to be woken
+        self._comparing: asyncio.Task[None] | None = None
         self._checkpoint = Checkpoint("", 0, b""), ""
 
     @property
@@ -141,6 +145,7 @@ class Book:
             whole = check_end(store, collaboration, chain)
         if state is None:
             raise lost(1)
+        state.disagreements()  # here, in a thread: it takes long if there are many members
         return cls(state, chain.head, tree, snapshot_seq)
 
     def replace(self, fresh: "Book") -> None:
@@ -204,7 +209,7 @@ class Book:
     def idle(self) -> bool:
         """Whether it may leave the memory: nobody watches or waits, no claim is open, and its time is the clock's."""
         locked = self.closing.locked() or self.settling.locked()
-        busy = self.jobs or self.asks or self.taken or self.watchers or locked or self.ahead
+        busy = self.jobs or self.asks or self.taken or self.watchers or locked or self.ahead or self._comparing
         return self.valid and not busy and (self.state.closed is not None or not self.state.claims)
 
     async def on_disk(self) -> None:
@@ -279,6 +284,29 @@ class Book:
         if self._changed:
             self.notify()
 
+    def compare_members(self, in_thread: AsyncCall) -> None:
+        """See whether the members disagree, in a thread, if that takes long; otherwise the board does it itself."""
+        if self._comparing is None and self.state.slow_to_compare:
+            self._comparing = asyncio.get_running_loop().create_task(self._compare(in_thread))
+
+    async def _compare(self, in_thread: AsyncCall) -> None:
+        """Compare the members, with pauses, until the board has what the newest record says."""
+        clock, compared = asyncio.get_running_loop().time, -1
+        try:
+            while self.state.slow_to_compare and compared != self.state.version:
+                await self.on_disk()
+                if not self.valid:  # the next write reloads it
+                    return
+                began, state, compared = clock(), self.state, self.state.version
+                found = await in_thread(disagreements, state.board.copied_records(), state.board.arms)
+                if state is self.state and found != state.disagreements(late=True):
+                    state.keep_disagreements(compared, found)
+                    self._board, self.frames.seq = None, -1
+                    self.notify()
+                await asyncio.sleep(COMPARE_SHARE * (clock() - began))
+        finally:
+            self._comparing = None
+
     def shown(self) -> Frames:
         """Return the boards for watchers, the newest of which may be a little old: many watchers get the same one.
 
@@ -286,14 +314,14 @@ class Book:
         """
         now, on_disk = asyncio.get_running_loop().time(), self.valid and not self.writing
         if on_disk and self.frames.seq != self.state.seq and now >= self._shown_until:
-            self.frames.take(self.state.seq, board_view(self.state))
+            self.frames.take(self.state.seq, board_view(self.state, late=True))
             self._shown_until = now + max(PAUSE / 2, self.state.board.arms / SHOWN_A_SECOND)
         return self.frames
 
     def board(self) -> tuple[bytes, str]:
         """Return the board as JSON, and its ETag."""
         if self._board is None or self._board[0] != self.state.seq:
-            body = msgspec.json.encode(board_view(self.state))
+            body = msgspec.json.encode(board_view(self.state, late=True))
             etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
             self._board = (self.state.seq, body, etag)
         return self._board[1], self._board[2]

@@ -21,6 +21,7 @@ from partage.service.runtime.book import Book, Preview
 from partage.service.runtime.library import Library
 from partage.service.runtime.server_secret import ServerSecret
 from partage.service.runtime.system import System
+from partage.settle.money import Settled
 
 PREVIEW_PAUSE = 2000  # ms between two previews of the settlement for a page
 PREVIEW_SHARE = 5  # and at least this many times what the last one took
@@ -33,6 +34,12 @@ class Stale(Refused):
 
     def __init__(self) -> None:
         super().__init__(409, "stale", "The collaboration changed while its settlement was computed; try again.")
+
+
+def previewed(given: Inputs) -> tuple[Settled, SettlementView]:
+    """Return a settlement, and its view. Both may take long: one measures ceilings, the other compares members."""
+    found = settled(given)
+    return found, settlement_view(given, found)
 
 
 class Settlements:
@@ -70,8 +77,7 @@ class Settlements:
                 return kept
             async with self._previews:
                 began, given = clock(), inputs(state)
-                found = await self._system.in_thread(settled, given)
-                view = settlement_view(given, found)
+                found, view = await self._system.in_thread(previewed, given)
             view.salts = {agent: salt.hex() for agent, salt in self.salts(state).items()}
             now = clock()
             good_until = now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began))

@@ -243,6 +243,7 @@ class Writer:
                     else:
                         job.answer()
                 book.notify()
+                book.compare_members(self._system.in_thread)
             await asyncio.sleep(0)
 
     def _keep(self, book: Book, job: Job) -> None:
