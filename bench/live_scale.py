@@ -1,7 +1,7 @@
-"""The live controller at scale: streams, members, collaborations, processes and memory.
+"""The live controller at scale: members, their event streams, collaborations, processes and memory.
 
     python -m bench.live_scale            # what fits into a minute
-    python -m bench.live_scale --long     # 10,000 streams, 5,000 collaborations, 4 processes: about five minutes
+    python -m bench.live_scale --long     # 10,000 members, 5,000 collaborations, 4 processes: about five minutes
     python -m bench.live_scale --curve    # latency by rate of arrival, beside the queue of `bench.queueing`
 
 The server, the load and the readers of streams run in processes of their own. Costs are the server's processor time,
@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import random
-import resource
 import socket
 import subprocess
 import sys
@@ -31,20 +30,23 @@ from bench.page import value_of
 from bench.queueing import fitted, latencies, quantile
 from bench.rows import Chart, Line, Point, Row, as_row_or_chart
 from bench.service import TOKEN, idle_share, load, postgres, processor_seconds, wait_until_idle
+from bench.streams import Streams, allow_files
 
 from partage.compiled import collector_paused
 
 ABOUT = (
     "Rates, p50 and p99 are waiting times, measured once, on a machine that server, load and readers of streams "
-    "share. Processor times are those of the server; that of an event is without what open streams cost while "
-    "nothing happens, which has a row of its own. Only what a board costs to send has goals: 100 µs for one "
-    "stream, and patches a hundredth of a board of 1,000 arms. Rates, latencies and memory depend on the machine "
-    "and show the trend."
+    "share. Members “with a stream each” follow the board with their own tokens, and all of them ask and tell in "
+    "turn, 16 at a time. An event is a board that one stream gets. Processor times are those of the server; those of "
+    "events and broadcasts are without what it needs while nothing happens, which has a row of its own. Only what a "
+    "board costs to send has goals: 100 µs for one stream, and patches a hundredth of a board of 1,000 arms. Rates, "
+    "latencies and memory depend on the machine and show the trend."
 )
 QUEUE = "mean latency, measured / queue"
 STARTS = 2400  # looks at a server that starts, 0.05 s apart
 WARM = 0.5  # seconds of a load before it is measured
-BUSY = 16  # members that ask and tell while streams are open
+AT_ONCE = 16  # requests of members that take turns, and joins
+INVITES = 1000  # the most that one request makes
 BATCHES = (1, 2, 4, 8, 16, 32, 64)  # connections without a pause, each of which makes a batch
 LOADS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.9)  # shares of the most requests per second
 
@@ -52,9 +54,9 @@ LOADS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.9)  # shares of the most requests per secon
 class Sizes(NamedTuple):
     """What is measured: how many of each, the seconds of each load, and the broadcasts of each fan-out."""
 
-    members: tuple[int, ...] = (1, 10, 100)
+    members: tuple[int, ...] = (1, 10, 100)  # with a connection each, and no stream
     collaborations: tuple[int, ...] = (1, 64)
-    streams: tuple[int, ...] = (10, 100, 1000)
+    streams: tuple[int, ...] = (10, 100)  # members with a stream each
     arms_streams: int = 50  # that follow a board of 1,000 arms
     processes: tuple[int, ...] = (1, 2)
     memory: tuple[tuple[int, int, int], ...] = ((2, 3, 50), (2, 1000, 5), (200, 10, 1))  # members, arms, times
@@ -78,7 +80,7 @@ LONG = Sizes(
 
 @contextlib.contextmanager
 def server(database, workers=1):
-    """Run `partage serve`, with room for many streams; yield a client, the port and the process."""
+    """Run `partage serve` with room for many streams and requests; yield a client, the port and the process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -87,7 +89,6 @@ def server(database, workers=1):
         "PARTAGE_DATABASE": database,
         "PARTAGE_OPERATOR_TOKEN": TOKEN,
         "PARTAGE_STREAMS": "20000",
-        "PARTAGE_STREAMS_PER_TOKEN": "20000",
         "PARTAGE_REQUESTS_PER_SECOND": "1000000",
     }
     command = [sys.executable, "-m", "partage.cli", "serve", "--port", str(port), "--log-level", "error"]
@@ -121,88 +122,36 @@ def memory_bytes(process):
     return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def collaboration(client, members, arms=10, sharers=None, rule="balanced-etc"):
-    """Create a collaboration; return its path, and the tokens of its members. The first ones share every arm."""
+def collaboration(client, members, arms=10, rule="balanced-etc"):
+    """Create a collaboration whose members share every arm; return its path, and their tokens."""
     names = [f"arm {arm}" for arm in range(arms)]
-    body = {"name": "scale", "arms": names, "horizon": 10**9, "rule": rule, "invites": members}
+    body = {"name": "scale", "arms": names, "horizon": 10**9, "rule": rule, "invites": min(members, INVITES)}
     made = client.post("/v1/collaborations", json=body).json()
-    path = f"/v1/collaborations/{made['id']}"
-    tokens = []
-    for number, invite in enumerate(made["invites"]):
-        shares = names if sharers is None or number < sharers else []
-        body = {"name": f"agent {number}", "shares": shares}
-        bearer = {"Authorization": f"Bearer {invite}"}
-        tokens.append(client.post(f"{path}/agents", json=body, headers=bearer).json()["token"])
-    return path, tokens
+    path, invites = f"/v1/collaborations/{made['id']}", made["invites"]
+    while len(invites) < members:
+        more = {"invites": min(members - len(invites), INVITES)}
+        invites += client.post(f"{path}/invites", json=more).json()["invites"]
+    return path, uvloop.run(joined(client.base_url.port, path, invites, names))
+
+
+async def joined(port, path, invites, shares):
+    """Let members join, some at a time; return their tokens, in the order of the invites."""
+    left, tokens = list(enumerate(invites)), {}
+
+    async def join():
+        _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", port)
+        while left:
+            number, invite = left.pop()
+            body = json.dumps({"name": f"agent {number}", "shares": shares})
+            tokens[number] = json.loads(await client.send(f"{path}/agents", invite, body))["token"]
+        client.transport.close()
+
+    await asyncio.gather(*(join() for _ in range(min(AT_ONCE, len(invites)))))
+    return [tokens[number] for number in range(len(invites))]
 
 
 def plan_of(path, tokens):
     return [{"ask": f"{path}/ask", "tell": f"{path}/tell", "token": token} for token in tokens]
-
-
-class Streams:
-    """Open event streams in a process of their own, which reads and counts what arrives."""
-
-    def __init__(self, port, path, times, patches):
-        query = "?patches=true" if patches else ""
-        plan = {"port": port, "path": f"{path}/events{query}", "token": TOKEN, "times": times}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.live_scale", "--streams"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self._process.stdin.write(json.dumps(plan) + "\n")
-        self._process.stdin.flush()
-        self._process.stdout.readline()  # all of them have their first board
-
-    def counts(self, quiet):
-        """Return the events and the bytes of all streams, once nothing has come for this many seconds."""
-        found = None
-        for _ in range(100):
-            self._process.stdin.write("\n")
-            self._process.stdin.flush()
-            before, found = found, json.loads(self._process.stdout.readline())
-            if found == before:
-                break
-            time.sleep(quiet)
-        return found
-
-    def close(self):
-        with self._process as process:  # closes its pipes, and waits
-            process.kill()
-
-
-class _Stream(asyncio.Protocol):
-    def __init__(self, request, counts):
-        self.request, self.counts, self.first = request, counts, True
-
-    def connection_made(self, transport):
-        transport.write(self.request)
-
-    def data_received(self, data):
-        events = data.count(b"event: ")
-        if events and self.first:
-            self.first = False
-            self.counts["open"] += 1
-        self.counts["events"] += events
-        self.counts["bytes"] += len(data)
-
-
-async def read_streams():
-    """Be the process of `Streams`."""
-    plan = json.loads(sys.stdin.readline())
-    request = (
-        f"GET {plan['path']} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {plan['token']}\r\n\r\n"
-    ).encode()
-    counts, loop = {"open": 0, "events": 0, "bytes": 0}, asyncio.get_running_loop()
-    for place in range(plan["times"]):
-        await loop.create_connection(lambda: _Stream(request, counts), "127.0.0.1", plan["port"])
-        if place - counts["open"] > 200:
-            await asyncio.sleep(0.05)
-    while counts["open"] < plan["times"]:
-        await asyncio.sleep(0.02)
-    print("open", flush=True)
-    while await loop.run_in_executor(None, sys.stdin.readline):
-        print(json.dumps(counts), flush=True)
 
 
 def broadcast(client, path, token, times, pause):
@@ -217,74 +166,118 @@ def broadcast(client, path, token, times, pause):
     return sorted(found)
 
 
-def fan_out(client, port, process, streams, arms, patches, sizes, seconds=0.0):
-    """Return what one broadcast costs the server, in seconds of processor time, with so many streams open.
+def broadcast_costs(client, path, tokens, process, opened, sizes):
+    """Return what one broadcast costs the server while nothing else happens, and how long an ask takes meanwhile.
 
-    What they cost while nothing happens is `idle`, in seconds per second, and is not part of it. Also events per
-    stream and broadcast, bytes per event, and the latency of an ask meanwhile: p50 and p99. With `seconds`, also
-    `busy`: the rate and the latencies of members that ask and tell without a pause for so long.
+    `seconds` of processor time of a broadcast, and `microseconds` of one of its events; both are without `idle`, the
+    seconds per second that it needs while nothing happens. Also events per stream and broadcast, bytes per event, and
+    p50 and p99 of an ask.
     """
-    pause, times = max(sizes.pause, streams / 4000), sizes.broadcasts
-    path, tokens = collaboration(client, BUSY if seconds else 1, arms)
-    broadcast(client, path, tokens[0], 5, 0.0)
-    opened = Streams(port, path, streams, patches)
-    try:
-        broadcast(client, path, tokens[0], 2, pause)
-        before = opened.counts(2 * pause)
-        idle = idle_share(process)
-        asked, began, after = [], time.perf_counter(), {}
+    pause, times = max(sizes.pause, len(tokens) / 4000), sizes.broadcasts
+    broadcast(client, path, tokens[0], 2, pause)
+    before = opened.counts(2 * pause)
+    idle = idle_share(process)
+    asked, began, after = [], time.perf_counter(), {}
 
-        def play():
-            asked.extend(broadcast(client, path, tokens[0], times, pause))
-            after.update(opened.counts(2 * pause))
+    def play():
+        asked.extend(broadcast(client, path, tokens[0], times, pause))
+        after.update(opened.counts(2 * pause))
 
-        used = usage(process, play) - idle * (time.perf_counter() - began)
-        busy = load(port, plan_of(path, tokens), seconds) if seconds else None
-    finally:
-        opened.close()
+    used = usage(process, play) - idle * (time.perf_counter() - began)
     events = max(1, after["events"] - before["events"])
-    sent = (after["bytes"] - before["bytes"]) / events
     return {
         "seconds": used / times,
         "idle": idle,
-        "events": events / times / streams,
+        "events": events / times / len(tokens),
         "microseconds": used / events * 1e6,
-        "bytes": sent,
+        "bytes": (after["bytes"] - before["bytes"]) / events,
         "p50": quantile(asked, 0.5) * 1e3,
         "p99": quantile(asked, 0.99) * 1e3,
-        "busy": busy,
     }
 
 
-def fan_out_rows(client, port, process, sizes):
-    """Yield the cost of a broadcast and the latencies by number of streams, and of patches for 1,000 arms."""
+def busy_costs(client, port, path, tokens, process, opened, seconds, idle):
+    """Let all members ask and tell in turn, without a pause; return the load's figures, and those of its broadcasts.
+
+    `milliseconds` of processor time of a broadcast, its two requests included, and boards per stream: for each
+    broadcast, and in a second.
+    """
+    plan = plan_of(path, tokens)
+    turns = [plan[place::AT_ONCE] for place in range(min(AT_ONCE, len(plan)))]
+    quiet = max(0.25, len(tokens) / 2000)
+    before, version, began = opened.counts(quiet), version_of(client, path), time.perf_counter()
+    found, after = {}, {}
+
+    def play():
+        found.update(load(port, turns, seconds))
+        after.update(opened.counts(quiet))
+
+    used = usage(process, play) - idle * (time.perf_counter() - began)
+    broadcasts = version_of(client, path) - version
+    boards = (after["events"] - before["events"]) / len(tokens)
+    return {
+        **found,
+        "milliseconds": used / broadcasts * 1e3,
+        "per broadcast": boards / broadcasts,
+        "per second": boards / (WARM + seconds),
+    }
+
+
+def version_of(client, path):
+    """Return the number of broadcasts so far."""
+    return client.get(f"{path}/board").json()["version"]
+
+
+def stream_rows(client, port, process, sizes):
+    """Yield what members cost who follow the board with a stream each, first at a slow pace, then without a pause."""
     costs = []
-    for streams in sizes.streams:
-        found = fan_out(client, port, process, streams, 10, True, sizes, sizes.seconds)
-        what = f"{streams:,} streams, 10 arms"
-        yield f"{what}: processor time of an event, patches", found["microseconds"], 100, False, "µs"
-        yield f"{what}: processor time of a broadcast", found["seconds"] * 1e3, None, False, "ms"
-        yield f"{what}: processor time in a second without events", found["idle"] * 1e3, None, False, "ms"
-        yield f"{what}: boards per stream and broadcast", found["events"], None, False, "boards"
-        yield f"{what}: an ask meanwhile, p50", found["p50"], None, False, "ms"
-        yield f"{what}: an ask meanwhile, p99", found["p99"], None, False, "ms"
-        yield from rate_rows(f"{what}, {BUSY} members without a pause", found["busy"])
-        costs.append(Point.of(streams, [found["seconds"] * 1e3]))
-    yield Chart(
-        "A broadcast by open streams, 10 arms",
-        "open streams",
-        "processor time, ms",
-        (Line("patches", tuple(costs)),),
+    for members in sizes.streams:
+        what, began = f"{members:,} members with a stream each", time.perf_counter()
+        path, tokens = collaboration(client, members)
+        yield f"{what}: joins", members / (time.perf_counter() - began), None, True, "/s"
+        broadcast(client, path, tokens[0], 5, 0.0)
+        with Streams(port, path, tokens, patches=True) as opened:
+            slow = broadcast_costs(client, path, tokens, process, opened, sizes)
+            seconds = max(sizes.seconds, members / 1000)
+            busy = busy_costs(client, port, path, tokens, process, opened, seconds, slow["idle"])
+        yield f"{what}: processor time of an event", slow["microseconds"], 100, False, "µs"
+        yield f"{what}: processor time of a broadcast", slow["seconds"] * 1e3, None, False, "ms"
+        yield f"{what}: processor time in a second without events", slow["idle"] * 1e3, None, False, "ms"
+        yield f"{what}: boards per stream and broadcast", slow["events"], None, False, "boards"
+        yield f"{what}: an ask between slow broadcasts, p50", slow["p50"], None, False, "ms"
+        yield f"{what}: an ask between slow broadcasts, p99", slow["p99"], None, False, "ms"
+        what += ", without a pause"
+        yield from rate_rows(what, busy)
+        yield f"{what}: the longest wait for an answer", busy["longest"], None, False, "ms"
+        yield f"{what}: processor time of a broadcast", busy["milliseconds"], None, False, "ms"
+        yield f"{what}: boards per stream and broadcast", busy["per broadcast"], None, False, "boards"
+        yield f"{what}: boards per stream and second", busy["per second"], None, False, "boards"
+        costs.append((members, slow["seconds"] * 1e3, busy["milliseconds"]))
+    lines = tuple(
+        Line(label, tuple(Point.of(cost[0], [cost[place]]) for cost in costs))
+        for place, label in ((1, "one after the other"), (2, "without a pause"))
     )
-    whole, patch = (
-        fan_out(client, port, process, sizes.arms_streams, 1000, patches, sizes) for patches in (False, True)
-    )
+    yield Chart("A broadcast by members with a stream each", "members", "processor time, ms", lines)
+
+
+def arms_rows(client, port, process, sizes):
+    """Yield what a board of 1,000 arms costs, whole and as a patch."""
+    path, tokens = collaboration(client, sizes.arms_streams, 1000)
+    broadcast(client, path, tokens[0], 5, 0.0)
+    found = []
+    for patches in (False, True):
+        with Streams(port, path, tokens, patches) as opened:
+            found.append(broadcast_costs(client, path, tokens, process, opened, sizes))
     what = f"1,000 arms, {sizes.arms_streams} streams"
-    yield f"{what}: bytes of an event, whole boards", whole["bytes"], None, False, "bytes"
-    yield f"{what}: bytes of an event, patches", patch["bytes"], None, False, "bytes"
+    whole, patch = found
+    for name, one in (("whole boards", whole), ("patches", patch)):
+        yield f"{what}, {name}: bytes of an event", one["bytes"], None, False, "bytes"
+        yield f"{what}, {name}: processor time of an event", one["microseconds"], None, False, "µs"
+        yield f"{what}, {name}: processor time of a broadcast", one["seconds"] * 1e3, None, False, "ms"
+        yield f"{what}, {name}: boards per stream and broadcast", one["events"], None, False, "boards"
     yield f"{what}: bytes of an event, whole board / patch", whole["bytes"] / patch["bytes"], 100, True, "x"
-    ratio = whole["seconds"] / patch["seconds"]
-    yield f"{what}: processor time of a broadcast, whole boards / patches", ratio, None, True, "x"
+    ratio = whole["microseconds"] / patch["microseconds"]
+    yield f"{what}: processor time of an event, whole board / patch", ratio, None, True, "x"
 
 
 def counted(number, what):
@@ -360,11 +353,12 @@ def process_rows(sizes):
 
 def measure(sizes=SHORT):
     """Yield (what, measured, limit, whether more is better, unit)."""
-    _allow_files()
+    allow_files()
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
         yield from memory_rows(client, process, sizes.memory)
         yield from member_rows(client, port, sizes)
-        yield from fan_out_rows(client, port, process, sizes)
+        yield from stream_rows(client, port, process, sizes)
+        yield from arms_rows(client, port, process, sizes)
         yield from spread_rows(client, port, process, sizes)
     yield from process_rows(sizes)
 
@@ -378,7 +372,7 @@ def measure_long():
 # --- the queue --------------------------------------------------------------------------------------------------
 
 
-class _Client(asyncio.Protocol):
+class Client(asyncio.Protocol):
     """A connection that takes one request at a time."""
 
     def connection_made(self, transport):
@@ -411,7 +405,7 @@ async def arrivals(port, plan, rate, seconds):
     free, found, running = asyncio.Queue(), [], set()
     clients = []
     for one in plan:
-        _, client = await loop.create_connection(_Client, "127.0.0.1", port)
+        _, client = await loop.create_connection(Client, "127.0.0.1", port)
         clients.append(client)
         free.put_nowait((client, one, [None]))
     seed = random.Random(1)
@@ -458,7 +452,7 @@ def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES, connections=256):
     The time of a batch of k is a + b k, fitted to connections without a pause: all of them are one batch. The loads
     are shares of 1 / b, the most requests per second.
     """
-    _allow_files()
+    allow_files()
     with tempfile.TemporaryDirectory() as folder, server(f"{folder}/partage.db") as (client, port, process):
         plan = plan_of(*collaboration(client, connections))
         load(port, plan[:64], seconds / 4)
@@ -488,21 +482,11 @@ def curve_rows(loads=LOADS, seconds=4.0, batches=BATCHES, connections=256):
         )
 
 
-def _allow_files():
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--long", action="store_true", help="10,000 streams, 5,000 collaborations, 4 processes")
+    parser.add_argument("--long", action="store_true", help="10,000 members, 5,000 collaborations, 4 processes")
     parser.add_argument("--curve", action="store_true", help="latencies by rate of arrival")
-    parser.add_argument("--streams", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.streams:
-        _allow_files()
-        uvloop.run(read_streams())
-        return
     rows = curve_rows() if given.curve else measure(LONG if given.long else SHORT)
     for row in map(as_row_or_chart, rows):
         if isinstance(row, Row):

@@ -5,6 +5,7 @@ writes HTTP/1.1 by hand, because a client library would cost more than the serve
 """
 
 import asyncio
+import itertools
 import json
 import sys
 import time
@@ -13,17 +14,20 @@ import uvloop
 
 
 class Connection(asyncio.Protocol):
-    """Run one agent: ask, tell, and ask again; or post an empty object again and again."""
+    """Let agents take turns: each asks and, if it gets a claim, tells. Or post empty objects again and again."""
 
-    def __init__(self, host, plan, finished):
-        self.ask = _request(host, plan["ask"], plan["token"], b"{}")
-        self.tell_path, self.token, self.host = plan["tell"], plan["token"], host
-        self.latencies, self.pairs, self.errors = [], 0, 0
+    def __init__(self, host, agents, finished):
+        self.turns = itertools.cycle(agents)
+        self.host, self.latencies, self.pairs, self.errors = host, [], 0, 0
         self.buffer, self.finished, self.stopped = b"", finished, False
 
     def connection_made(self, transport):
         self.transport = transport
-        self.send(self.ask)
+        self.ask()
+
+    def ask(self):
+        self.agent = next(self.turns)
+        self.send(_request(self.host, self.agent["ask"], self.agent["token"], b"{}"))
 
     def send(self, data):
         self.began = time.perf_counter()
@@ -49,9 +53,10 @@ class Connection(asyncio.Protocol):
         if b'"share":true' in body:
             pull = body[8 : body.index(b",")]  # {"pull":17,…
             self.pairs += 1
-            self.send(_request(self.host, self.tell_path, self.token, b'{"pull":%b,"reward":0.5}' % pull))
+            told = b'{"pull":%b,"reward":0.5}' % pull
+            self.send(_request(self.host, self.agent["tell"], self.agent["token"], told))
         else:
-            self.send(self.ask)
+            self.ask()
 
     def connection_lost(self, error):
         if not self.finished.done():
@@ -66,12 +71,13 @@ def _request(host, path, token, body):
 
 
 async def load(plan):
+    """Carry out a plan. It has a connection for each of its `agents`, or for each list of agents that take turns."""
     loop = asyncio.get_running_loop()
     connections = []
-    for agent in plan["agents"]:
-        finished = loop.create_future()
+    for one in plan["agents"]:
+        finished, agents = loop.create_future(), one if isinstance(one, list) else [one]
         _, connection = await loop.create_connection(
-            lambda a=agent, f=finished: Connection(plan["host"], a, f), plan["host"], plan["port"]
+            lambda a=agents, f=finished: Connection(plan["host"], a, f), plan["host"], plan["port"]
         )
         connections.append(connection)
     await asyncio.sleep(plan["warm"])
@@ -92,6 +98,7 @@ async def load(plan):
         "pairs": pairs / seconds,
         "p50": latencies[len(latencies) // 2] * 1000,
         "p99": latencies[len(latencies) * 99 // 100] * 1000,
+        "longest": latencies[-1] * 1000,
         "errors": sum(connection.errors for connection in connections),
     }
 

@@ -174,8 +174,11 @@ def test_the_clock_of_a_process_is_that_of_its_processor_time():
 
 def test_live_scale():
     rows, charts = rows_of(live_scale.measure(TINY))
-    assert rows["2 streams, 10 arms: processor time of an event, patches"].goal == 100
-    assert 1 <= rows["2 streams, 10 arms: boards per stream and broadcast"].measured <= 3
+    members = "2 members with a stream each"
+    assert rows[f"{members}: processor time of an event"].goal == 100
+    assert 1 <= rows[f"{members}: boards per stream and broadcast"].measured <= 3
+    assert rows[f"{members}, without a pause: asks and tells"].measured > 0
+    assert 0 < rows[f"{members}, without a pause: boards per stream and broadcast"].measured <= 3
     assert rows["1,000 arms, 2 streams: bytes of an event, whole board / patch"].measured > 10
     latency = charts["Latency by members without a pause"]
     assert [[point.x for point in line.points] for line in latency.lines] == [[1, 2], [1, 2]]
