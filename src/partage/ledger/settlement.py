@@ -95,8 +95,8 @@ class Inputs(NamedTuple):
         return tuple(found)
 
 
-def inputs(state: State) -> Inputs:
-    """Copy what the settlement of a state reads."""
+def inputs(state: State, *, told: bool = True) -> Inputs:
+    """Copy what the settlement of a state reads; without `told`, its view names nobody who differs."""
     config = state.config
     agents = tuple(
         Row(member.id, member.name, dict(member.explore), dict(member.commit), state.commits_of(member.id))
@@ -104,7 +104,7 @@ def inputs(state: State) -> Inputs:
     )
     board = state.board.copy(by_member=False)
     terms = (state.settlement, config.value, config.fee)
-    found = (state.board.copied_records(), out_view(state))
+    found = (state.board.copied_records() if told else {}, out_view(state))
     return Inputs(
         state.seq, *terms, board, agents, tuple(state.arms), state.names_commits, state.format, state.closed, *found
     )

@@ -269,14 +269,15 @@ class State:
 
         With `late`, the last result is enough if it takes long to compare the members.
         """
-        if self._disagreements[0] != self.version and not (late and self.slow_to_compare):
+        if self._disagreements[0] != self.version and not (late and self.compared_late):
             self._disagreements = self.version, disagreements(self.board.by_member, self.board.arms)
         return self._disagreements[1]
 
     @property
-    def slow_to_compare(self) -> bool:
-        """Whether so many members have told rewards that comparing them takes more than some milliseconds."""
-        return len(self.board.by_member) * self.board.arms > COMPARED_AT_ONCE
+    def compared_late(self) -> bool:
+        """Whether comparing the members takes more than some milliseconds, and the last result is an earlier one."""
+        slow = len(self.board.by_member) * self.board.arms > COMPARED_AT_ONCE
+        return slow and self._disagreements[0] != self.version
 
     def keep_disagreements(self, version: int, found: list[Disagreement]) -> None:
         """Take over what was found, elsewhere, by the record of a version."""

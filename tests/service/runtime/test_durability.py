@@ -247,7 +247,7 @@ def test_a_collaboration_that_cannot_be_read_does_not_hide_the_others(
         new = NewCollaboration(name="Later", arms=["a", "b"], horizon=1000)
         later, _ = await controller.create("secret", new)
         caplog.clear()
-        assert [found.id for found in await controller.library.all()] == [book.id, later]
+        assert await controller.library.all(lambda found: found.id) == [book.id, later]
         (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
         assert (warning.message, vars(warning)["collaboration"]) == ("collaboration left out", "c0")
         assert vars(warning)["error"] == reason
@@ -256,7 +256,7 @@ def test_a_collaboration_that_cannot_be_read_does_not_hide_the_others(
         assert refused.value.code == reason
         store.unreadable = True  # then nothing can be read, which is no fault of the collaborations
         with pytest.raises(StoreError):
-            await controller.library.all()
+            await controller.library.all(lambda found: found.id)
         store.unreadable = False
 
     play(kind, tmp_path / "partage.db", game)

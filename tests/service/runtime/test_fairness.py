@@ -132,6 +132,11 @@ def test_what_waits_for_the_next_transaction_is_written_once(tmp_path: Path) -> 
     slowly.run(scenario)
 
 
+def on_disk(book: Book) -> bool:
+    """Whether all that a view of the collaboration reads is on disk."""
+    return book.state.seq == book.durable
+
+
 @asynccontextmanager
 async def watching(controller: Controller, id: str, times: int) -> AsyncIterator[list[list[bytes]]]:
     """Watch a board with many streams; give what each got."""
@@ -140,6 +145,7 @@ async def watching(controller: Controller, id: str, times: int) -> AsyncIterator
     async def watch(place: int) -> None:
         async for book in controller.watch(id):
             if book is not None:
+                assert book.shown().seq <= book.durable
                 got[place].append(book.shown().whole)
 
     tasks = [asyncio.ensure_future(watch(place)) for place in range(times)]
@@ -177,9 +183,10 @@ def test_watchers_are_woken_by_and_by_and_all_see_the_last_board(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", [Faulty, Remote])
 def test_readers_and_watchers_get_boards_while_a_collaboration_is_always_written(
-    kind: type[Faulty], tmp_path: Path
+    kind: type[Faulty], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slowly = Slowly(tmp_path / "partage.db", milliseconds=0, kind=kind)
+    monkeypatch.setattr(books, "AT_ONCE", 1)  # so that rounds take long, and much is written meanwhile
 
     async def scenario(controller: Controller) -> None:
         book, writing = await joined(controller), True
@@ -195,9 +202,11 @@ def test_readers_and_watchers_get_boards_while_a_collaboration_is_always_written
             shown, events = [len(boards) for boards in got], book.state.seq
             for _ in range(20):  # each is answered after a write or two
                 asked = book.durable
-                read = await asyncio.wait_for(controller.library.fresh(book.id), 1)
-                assert read.durable <= asked + 2 * len(writers)
-            await asyncio.sleep(10 * books.PAUSE)
+                async with asyncio.timeout(1):  # `wait_for` would read in another task, and look a turn later
+                    assert on_disk(await controller.library.fresh(book.id))
+                    assert book.durable <= asked + 2 * len(writers)
+                    assert await controller.library.all(on_disk) == [True]
+            await asyncio.sleep(20 * books.PAUSE)
             assert book.state.seq > events + 100
             assert all(len(boards) >= before + 5 for boards, before in zip(got, shown, strict=True))
             writing = False
@@ -209,14 +218,19 @@ def test_readers_and_watchers_get_boards_while_a_collaboration_is_always_written
 
 
 def test_many_members_are_compared_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slowly, compared = Slowly(tmp_path / "partage.db", milliseconds=0), []
+    slowly, compared, threaded = Slowly(tmp_path / "partage.db", milliseconds=0), [], []
     monkeypatch.setattr(states, "COMPARED_AT_ONCE", 3)
 
     def at_once(records: Any, arms: int) -> Any:
         compared.append(len(records) * arms)
         return disagreements(records, arms)
 
+    def in_thread(records: Any, arms: int) -> Any:
+        threaded.append(len(records) * arms)
+        return disagreements(records, arms)
+
     monkeypatch.setattr(states, "disagreements", at_once)
+    monkeypatch.setattr(books, "disagreements", in_thread)
 
     async def scenario(controller: Controller) -> None:
         id, codes = await controller.create("secret", NEW)
@@ -229,6 +243,11 @@ def test_many_members_are_compared_in_a_thread(tmp_path: Path, monkeypatch: pyte
                     pull = await controller.ask(book, agent, f"{place}", True)
                     if pull is not None:
                         await controller.tell(book, agent, pull.pull, reward)
+        before = len(threaded)
+        for _ in range(10):  # nothing is told, so nothing is compared
+            await controller.consent(book, "a1", ["a", "b"])
+            await asyncio.sleep(10)
+        assert len(threaded) == before > 0
         found = board_view(State.load(book.state.dump()))
         assert {one.arm for one in found.disagreements} == {"a", "b"}
         assert [msgspec.json.decode(boards[-1], type=BoardView) for boards in got] == [found, found]
@@ -254,8 +273,12 @@ def test_waking_many_takes_several_turns_of_the_loop(tmp_path: Path) -> None:
         assert woken[:2] == [books.AT_ONCE, 2 * books.AT_ONCE]
         for event in events:
             event.clear()
+        await asyncio.sleep(books.PAUSE)
         book.notify()
-        book.notify()  # a change while they are being woken wakes all of them, once more if need be
+        assert sum(event.is_set() for event in events) == books.AT_ONCE
+        for event in events:
+            event.clear()
+        book.notify()  # a change while they are being woken wakes all of them once more
         await asyncio.sleep(1)
         assert all(event.is_set() for event in events)
         book.watchers = {}

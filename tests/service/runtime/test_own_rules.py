@@ -231,3 +231,41 @@ def test_all_answers_in_one_move_have_one_time_limit(tmp_path: Path, monkeypatch
             await controller.attach(book, second, Attach(arm=arm, rewards=[0.5] * 10))
 
     on_machine(tmp_path / "partage.db", scenario)
+
+
+def test_a_rule_that_fails_only_as_the_board_is_shown_keeps_no_other_collaboration_waiting(tmp_path: Path) -> None:
+    """It works in the move, and fails when the watchers of its collaboration are woken."""
+    late = "if board.horizon == 77 and len(shares) == 1 and sum(board.counts) == 1: "
+    failing = module(tmp_path, decide=late + "(TIMES.append(1), len(TIMES) < 3 or 1 / 0)")
+    failing.write_text("TIMES = []\n" + failing.read_text())
+    load_rules(failing)
+
+    async def scenario(controller: Controller) -> None:
+        bad, (told,) = await opened(controller, ["a", "b"], rule="faulty")
+        good, (asking,) = await opened(controller, ["a", "b"])
+        ended: list[Exception] = []
+
+        async def watch() -> None:
+            try:
+                async for book in controller.watch(bad.id):
+                    if book is not None:
+                        book.shown()
+            except RuleFailed as error:
+                ended.append(error)
+
+        watching = asyncio.ensure_future(watch())
+        await asyncio.sleep(1)
+        pull = await controller.ask(bad, told, None, True)
+        assert pull is not None
+        await asyncio.sleep(1)
+        async with asyncio.timeout(30):
+            _, claim = await asyncio.gather(
+                controller.tell(bad, told, pull.pull, 0.5), controller.ask(good, asking, None, True)
+            )
+            assert claim is not None
+            await controller.tell(good, asking, claim.pull, 0.5)
+            assert (await controller.library.fresh(good.id)).state.version == 1
+            await watching
+        assert ended
+
+    on_machine(tmp_path / "partage.db", scenario)

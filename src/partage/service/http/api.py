@@ -125,7 +125,7 @@ async def collaborations(request: AnyRequest) -> list[messages.CollaborationView
     """Return all collaborations, the oldest first."""
     controller = controller_of(request)
     key = controller.secret.key.public
-    return [collaboration_view(book.state, key) for book in await controller.library.all()]
+    return await controller.library.all(lambda book: collaboration_view(book.state, key))
 
 
 @get(

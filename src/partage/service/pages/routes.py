@@ -186,7 +186,7 @@ async def home(request: AnyRequest) -> Response[Any]:
 
 async def rows_of(controller: Controller) -> list[dict[str, Any]]:
     """Return the collaborations as the list shows them, newest first."""
-    return [_row(book) for book in reversed(await controller.library.all())]
+    return (await controller.library.all(_row))[::-1]
 
 
 def _row(book: Book) -> dict[str, Any]:

@@ -216,6 +216,7 @@ class Book:
         """Wait until everything in the state is on disk.
 
         The writer goes on only after all that have waited, so a collaboration that is always written is read too.
+        Read the state at once: in a task of its own, or in `asyncio.wait_for`, the caller goes on a turn too late.
         """
         while self.writing:
             reader = asyncio.get_running_loop().create_future()  # its own: an await in between would take a turn
@@ -265,7 +266,8 @@ class Book:
     def _begin_waking(self) -> None:
         self._changed = False
         self._woken_at, self._shown_until, self.frames.sent = asyncio.get_running_loop().time(), 0.0, 0
-        self.shown()
+        with contextlib.suppress(Exception):  # where a rule fails, each watcher finds that out by itself
+            self.shown()
         self._waking = list(reversed(self.watchers))
         self._wake()
 
@@ -286,23 +288,25 @@ class Book:
 
     def compare_members(self, in_thread: AsyncCall) -> None:
         """See whether the members disagree, in a thread, if that takes long; otherwise the board does it itself."""
-        if self._comparing is None and self.state.slow_to_compare:
+        if self._comparing is None and self.state.compared_late:
             self._comparing = asyncio.get_running_loop().create_task(self._compare(in_thread))
 
     async def _compare(self, in_thread: AsyncCall) -> None:
         """Compare the members, with pauses, until the board has what the newest record says."""
-        clock, compared = asyncio.get_running_loop().time, -1
+        clock = asyncio.get_running_loop().time
         try:
-            while self.state.slow_to_compare and compared != self.state.version:
+            while self.state.compared_late:
                 await self.on_disk()
                 if not self.valid:  # the next write reloads it
                     return
-                began, state, compared = clock(), self.state, self.state.version
+                began, state, version = clock(), self.state, self.state.version
                 found = await in_thread(disagreements, state.board.copied_records(), state.board.arms)
-                if state is self.state and found != state.disagreements(late=True):
-                    state.keep_disagreements(compared, found)
-                    self._board, self.frames.seq = None, -1
-                    self.notify()
+                if state is self.state:
+                    before = state.disagreements(late=True)
+                    state.keep_disagreements(version, found)
+                    if found != before:
+                        self._board, self.frames.seq = None, -1
+                        self.notify()
                 await asyncio.sleep(COMPARE_SHARE * (clock() - began))
         finally:
             self._comparing = None

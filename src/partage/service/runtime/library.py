@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -18,6 +18,8 @@ from partage.service.runtime.damage import Damaged
 from partage.service.runtime.system import System
 from partage.service.runtime.writer import SNAPSHOT_EVERY, Done, Move, Prepare, Waiting, Writer
 from partage.service.store import NewToken, Store, StoreError
+
+T = TypeVar("T")
 
 log = logging.getLogger("partage.service")
 
@@ -145,16 +147,16 @@ class Library:
         await book.on_disk()
         return book
 
-    async def all(self) -> list[Book]:
-        """Return all collaborations that can be read, oldest first, each as it is on disk now."""
+    async def all(self, view: Callable[[Book], T]) -> list[T]:
+        """Return a view of all collaborations that can be read, oldest first, each as it is on disk now."""
         ids = await self._call(self.store.collaborations)
-        found = await asyncio.gather(*map(self._fresh_or_none, ids))
-        return [book for book in found if book is not None]
+        found = await asyncio.gather(*(self._view_or_none(id, view) for id in ids))
+        return [one for one in found if one is not None]
 
-    async def _fresh_or_none(self, collaboration: str) -> Book | None:
-        """Return a collaboration as it is on disk now; None, with a warning, if its ledger cannot be read."""
+    async def _view_or_none(self, collaboration: str, view: Callable[[Book], T]) -> T | None:
+        """Return a view of a collaboration; None, with a warning, if its ledger cannot be read."""
         try:
-            return await self.fresh(collaboration)
+            return view(await self.fresh(collaboration))
         except StoreError:
             raise
         except Exception as error:

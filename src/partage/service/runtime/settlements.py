@@ -76,12 +76,14 @@ class Settlements:
             if kept is not None and (kept.seq == state.seq or (recent and clock() < kept.good_until)):
                 return kept
             async with self._previews:
+                await self._library.fresh(collaboration)  # again: others may have taken long
+                state = book.state
                 began, given = clock(), inputs(state)
                 found, view = await self._system.in_thread(previewed, given)
             view.salts = {agent: salt.hex() for agent, salt in self.salts(state).items()}
             now = clock()
             good_until = now + max(PREVIEW_PAUSE, PREVIEW_SHARE * (now - began))
-            made = Preview(given.seq, good_until, view, given, found)
+            made = Preview(given.seq, good_until, view, given._replace(told={}), found)
             if book.state is state:  # otherwise the state was reloaded, and `seq` may count other events
                 book.preview = made
             return made
@@ -109,7 +111,7 @@ class Settlements:
             if not book.valid:  # a write failed
                 raise Stale
             state = book.state
-            given = inputs(state)
+            given = inputs(state, told=False)
             stated = await self._system.in_thread(self._closing, given, book.id)
 
             def move(turn: moves.Turn) -> None:
@@ -126,7 +128,7 @@ class Settlements:
 
         async def prepare(state: State) -> None:
             if state.closed is None:
-                stated.update(await self._system.in_thread(self._closing, inputs(state), book.id))
+                stated.update(await self._system.in_thread(self._closing, inputs(state, told=False), book.id))
 
         await self._library.put(book, lambda turn: moves.close(turn, stated), prepare=prepare)
 

@@ -242,6 +242,7 @@ class Writer:
                         self._keep(book, job)
                     else:
                         job.answer()
+            for book, _ in batch.values():
                 book.notify()
                 book.compare_members(self._system.in_thread)
             await asyncio.sleep(0)
