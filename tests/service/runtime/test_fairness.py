@@ -243,6 +243,8 @@ def test_many_members_are_compared_in_a_thread(tmp_path: Path, monkeypatch: pyte
                     pull = await controller.ask(book, agent, f"{place}", True)
                     if pull is not None:
                         await controller.tell(book, agent, pull.pull, reward)
+            stale = book.board()  # of the last event, but with an earlier comparison
+        assert book.board() != stale
         before = len(threaded)
         for _ in range(10):  # nothing is told, so nothing is compared
             await controller.consent(book, "a1", ["a", "b"])
